@@ -1,6 +1,7 @@
 //! Why a program was chosen, in words and numbers.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::Serialize;
 use sparserl_core::decode::PolicyInput;
@@ -85,7 +86,7 @@ impl Explanation {
     /// chosen beside them.
     pub(crate) fn new(
         policy: &OpenedPolicy,
-        (input, costs): (&PolicyInput<'_>, &CostModel<'_>),
+        input: &PolicyInput<'_>,
         objective: Objective,
         written: &[Program],
     ) -> anyhow::Result<Self> {
@@ -102,6 +103,7 @@ impl Explanation {
                 speeds.into_iter().map(Some).collect()
             }
         };
+        let costs = CostModel::new(Arc::clone(&input.stats), input.task, input.target);
         let mut predicted: Vec<Predicted> = programs
             .iter()
             .zip(&ensemble)

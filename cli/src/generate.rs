@@ -6,8 +6,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use sparserl_core::decode::PolicyInput;
-use sparserl_core::kernel;
-use sparserl_core::layout::CostModel;
 use sparserl_core::matrix::{CsrView, MatrixIdentity, Scalar};
 use sparserl_core::outcome::Evaluation;
 use sparserl_core::pipeline::{self, Artefact, Generated, PipelineError, Request, Step, Tools};
@@ -135,16 +133,15 @@ impl Job<'_> {
         let mut opened = self.open(matrix)?;
         let target = opened.target;
         let input = PolicyInput::new(Arc::new(MatrixStats::new(matrix)), self.task, target);
-        let costs = CostModel::new(Arc::clone(&input.stats), self.task, target);
         let generated = self.make(matrix, &input, &mut opened)?;
         let explanation = match self.args.explain {
-            true => Some(self.explain(&input, &costs, &generated.artefacts)?),
+            true => Some(self.explain(&input, &generated.artefacts)?),
             false => None,
         };
         let Opened { device, checker, time: open_time, .. } = opened;
         self.say_what_lacks(&generated, checker);
         let Generated { artefacts, evaluation, times } = generated;
-        let kernels = self.write_all((matrix, target), &costs, &artefacts, device.as_deref())?;
+        let kernels = self.write_all((matrix, target), &artefacts, device.as_deref())?;
 
         let measure = if evaluation.is_some() { open_time + times.measure } else { Duration::ZERO };
         let seconds = Seconds {
@@ -226,12 +223,11 @@ impl Job<'_> {
     fn explain(
         &self,
         input: &PolicyInput<'_>,
-        costs: &CostModel<'_>,
         artefacts: &[Artefact<Cubin, Checked>],
     ) -> anyhow::Result<Explanation> {
         let programs = artefacts.iter().map(|artefact| artefact.kernel.packed.program.clone());
         let programs: Vec<_> = programs.collect();
-        Explanation::new(self.policy, (input, costs), self.args.regime.objective(), &programs)
+        Explanation::new(self.policy, input, self.args.regime.objective(), &programs)
     }
 
     /// Notes where there are fewer kernels than were wanted, and what the check did not take.
@@ -263,7 +259,6 @@ impl Job<'_> {
     fn write_all<T: Scalar>(
         &self,
         place: (CsrView<'_, T>, Target),
-        costs: &CostModel<'_>,
         artefacts: &[Artefact<Cubin, Checked>],
         device: Option<&str>,
     ) -> anyhow::Result<Vec<WrittenKernel>> {
@@ -273,7 +268,7 @@ impl Job<'_> {
         for (artefact, rank) in artefacts.iter().zip(1_usize..) {
             let subfolder = if wanted == 1 { String::new() } else { rank.to_string() };
             let at = Path::new(&subfolder);
-            let plan = self.write(place, costs, artefact, &folder, at)?;
+            let plan = self.write(place, artefact, &folder, at)?;
             kernels.push(WrittenKernel {
                 subfolder,
                 program: artefact.kernel.packed.program.clone(),
@@ -358,14 +353,12 @@ impl Job<'_> {
     fn write<T: Scalar>(
         &self,
         (entries, target): (CsrView<'_, T>, Target),
-        costs: &CostModel<'_>,
         artefact: &Artefact<Cubin, Checked>,
         folder: &OutputFolder,
         at: &Path,
     ) -> anyhow::Result<Plan> {
         let origin = Origin {
             matrix: &self.matrix,
-            costs,
             policy: self.policy.chooser().name(),
             policy_version: self.policy.version(),
         };
@@ -373,8 +366,7 @@ impl Job<'_> {
         let written = (self.args.packed(), extra);
         let plan = kernel_folder::write(origin, artefact, written, folder, at)?;
         if self.args.packed() {
-            let kernel::Kernel { packed, source, .. } = &artefact.kernel;
-            host::write(entries, packed, source, target, folder, at)?;
+            host::write(entries, &artefact.kernel, target, folder, at)?;
         }
         Ok(plan)
     }

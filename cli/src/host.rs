@@ -8,13 +8,15 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::anyhow;
-use sparserl_core::codegen::{Argument, ArgumentKind, CudaSource};
-use sparserl_core::layout::{LinearGeometry, Packed};
+use sparserl_core::codegen::{Argument, ArgumentKind};
+use sparserl_core::kernel::Kernel;
+use sparserl_core::layout::LinearGeometry;
 use sparserl_core::matrix::{Csr, CsrView, Offsets, Scalar};
 use sparserl_core::reference;
 use sparserl_core::target::Target;
 use sparserl_core::task::{Dtype, Task};
 use sparserl_core::with_scalar;
+use sparserl_gpu::compile::nvrtc::Cubin;
 
 use crate::file_names;
 use crate::output_folder::OutputFolder;
@@ -34,24 +36,24 @@ const ELEMENTS: usize = 1024;
 /// Writes the files of a kernel for a matrix.
 pub(crate) fn write<T: Scalar>(
     matrix: CsrView<'_, T>,
-    packed: &Packed,
-    source: &CudaSource,
+    kernel: &Kernel<Cubin>,
     target: Target,
     folder: &OutputFolder,
     at: &Path,
 ) -> anyhow::Result<()> {
-    let task = packed.program.task;
+    let task = kernel.packed.program.task;
     let expected = with_scalar!(task.precision.dense(), D => expected::<T, D>(matrix, task)?);
     let makefile = include_str!("host/Makefile");
     let makefile = makefile.replace("@ARCHITECTURE@", &target.architecture.to_string());
-    folder.write(at.join(file_names::HOST), program(matrix.nnz(), packed, source, target))?;
+    folder.write(at.join(file_names::HOST), program(matrix.nnz(), kernel, target))?;
     folder.write(at.join(file_names::MAKEFILE), makefile)?;
     folder.write(at.join(file_names::PYTHON), include_str!("host/run.py"))?;
     folder.write(at.join(file_names::EXPECTED), expected)
 }
 
 /// The program in C++, with what plan.json says of the kernel.
-fn program(nnz: usize, packed: &Packed, source: &CudaSource, target: Target) -> String {
+fn program(nnz: usize, kernel: &Kernel<Cubin>, target: Target) -> String {
+    let Kernel { packed, source, launch, .. } = kernel;
     let task = packed.program.task;
     let dense = task.precision.dense();
     let number = match task.precision.accumulator() {
@@ -63,9 +65,9 @@ fn program(nnz: usize, packed: &Packed, source: &CudaSource, target: Target) -> 
         Dtype::F16 => include_str!("host/f16.cpp"),
         Dtype::BF16 => include_str!("host/bf16.cpp"),
     };
-    let LinearGeometry { grid, block, .. } = packed.geometry;
-    let arguments: String = source.arguments(packed).iter().map(row).collect();
-    let begins_early = source.waits_itself && target.architecture.has_programmatic_launch();
+    let LinearGeometry { grid, block, .. } = launch.geometry;
+    let arguments: String = launch.arguments.iter().map(row).collect();
+    let begins_early = source.begins_early(target.architecture);
     let operations = 2.0 * nnz as f64 * f64::from(task.operation.columns());
     [
         ("@ARGUMENTS@", arguments),

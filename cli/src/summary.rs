@@ -8,10 +8,8 @@ use serde::Serialize;
 use sparserl_core::language::{Program, ValueCoding};
 use sparserl_core::matrix::MatrixIdentity;
 use sparserl_core::outcome::{Evaluation, Regime};
-use sparserl_core::pipeline::Artefact;
-use sparserl_core::plan::{
-    KindPlan, LaunchPlan, MachineCode, PartPlan, Plan, Prediction, TaskPlan,
-};
+use sparserl_core::pipeline::{Artefact, Prediction};
+use sparserl_core::plan::{KindPlan, LaunchPlan, MachineCode, PartPlan, Plan, TaskPlan};
 use sparserl_core::results::{ByRegime, Comparison, Figures, Packing, Rival, Work};
 use sparserl_core::task::{Task, Values};
 use sparserl_gpu::emulated::checker::Checked;

@@ -26,7 +26,6 @@ use std::time::{Duration, Instant};
 use anyhow::anyhow;
 use sparserl_core::decode::PolicyInput;
 use sparserl_core::language::Program;
-use sparserl_core::layout::CostModel;
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::pipeline::{self, Maker};
 use sparserl_core::plan::{Origin, Plan};
@@ -195,13 +194,8 @@ impl Job {
         let Finals { artefact, result } = finals?;
         let measure_time = measuring.elapsed();
 
-        let costs = CostModel::new(Arc::clone(&input.stats), task, target);
-        let origin = Origin {
-            matrix: &self.case.matrix,
-            costs: &costs,
-            policy: POLICY,
-            policy_version: POLICY_VERSION,
-        };
+        let matrix = &self.case.matrix;
+        let origin = Origin { matrix, policy: POLICY, policy_version: POLICY_VERSION };
         let written = OutputFolder::begin(&folder.kernel(), Edited::Keep)?;
         let files = (self.packed, &[][..]);
         let plan = kernel_folder::write(origin, &artefact, files, &written, Path::new(""))?;

@@ -33,5 +33,5 @@ pub use ending::{Alignment, Ending};
 pub use epilogue::{Epilogue, Extent, UserArray, UserElement, UserField, UserFieldError, UserKind};
 pub use parameter::{Parameter, ParameterKind, Prefetched, Size};
 pub use signature::Signature;
-pub use source::{Argument, ArgumentKind, CudaSource, EmitError};
+pub use source::{Argument, ArgumentKind, CudaSource, EmitError, Launch};
 pub use transposing::Transposing;

@@ -6,7 +6,7 @@ use core::convert::Infallible;
 use core::marker::PhantomData;
 use core::time::Duration;
 
-use crate::codegen::{CudaSource, EmitError, Ending, emit, emit_ending};
+use crate::codegen::{CudaSource, EmitError, Ending, Launch, emit, emit_ending};
 use crate::language::Program;
 use crate::layout::{PackError, Packed, pack};
 use crate::matrix::{CsrView, Scalar};
@@ -62,6 +62,8 @@ pub struct Kernel<C> {
     pub packed: Arc<Packed>,
     /// The source.
     pub source: CudaSource,
+    /// How it is launched for the matrix: who launches it, and who writes that down, reads it here.
+    pub launch: Launch,
     /// What the source was compiled to; absent where nothing compiles.
     pub code: Option<C>,
     /// How long packing took.
@@ -123,7 +125,8 @@ impl<C> Kernel<C> {
             None => emit(program, &signature)?,
             Some(ending) => emit_ending(program, &signature, ending)?,
         };
-        Ok(Self { packed, source, code: None, pack_time, compile_time: Duration::ZERO })
+        let launch = source.launch(&packed);
+        Ok(Self { packed, source, launch, code: None, pack_time, compile_time: Duration::ZERO })
     }
 
     /// Adds the code that a compiler makes of the source; `clock` tells the time since some moment.
@@ -147,7 +150,7 @@ impl<C> Kernel<C> {
     /// The source as it is written to a file, which ends with how it is launched for its matrix.
     #[must_use]
     pub fn source_file(&self) -> String {
-        self.source.text.clone() + &self.source.launch_comment(&self.packed)
+        self.source.text.clone() + &self.launch.comment()
     }
 }
 

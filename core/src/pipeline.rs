@@ -11,6 +11,7 @@
 mod ahead;
 mod make;
 mod measure;
+mod prediction;
 #[cfg(all(test, feature = "std"))]
 mod tests;
 
@@ -22,6 +23,7 @@ use core::time::Duration;
 pub use make::{Asked, JudgeError, Made, MakeError, Maker, TOGETHER};
 use make::{Attempt, Unmade};
 pub use measure::{BATCH, Budget};
+pub use prediction::Prediction;
 
 use crate::codegen::EmitError;
 use crate::decode::{Choice, Chooser, PolicyError, PolicyInput};
@@ -137,10 +139,12 @@ pub enum Step {
 /// A kernel, and all that is known of it.
 #[derive(Clone, Debug)]
 pub struct Artefact<C, V> {
-    /// Program, arrays, source and code.
+    /// Program, arrays, source, launch and code.
     pub kernel: Kernel<C>,
     /// How good the chooser finds the program, higher being better.
     pub score: f64,
+    /// What the cost model expects of it on the GPU that was asked for.
+    pub predicted: Prediction,
     /// What was measured; absent where nothing was.
     pub outcome: Option<Outcome>,
     /// What the check says of it; absent where there was none, or where it can say nothing.
@@ -343,6 +347,7 @@ where
         let Ranked { index, score, kernel } = ranked;
         let known = measured.as_ref().and_then(|measured| measured.outcome(index));
         Artefact {
+            predicted: Prediction::new(input, &kernel.packed.program),
             kernel,
             score,
             outcome: known.map(|(outcome, _)| outcome.clone()),

@@ -10,12 +10,12 @@ use alloc::vec::Vec;
 
 use serde::Serialize;
 
-use crate::codegen::{Argument, ArgumentKind, CudaSource, WIDEST_LOAD, loads_vectors};
+use crate::codegen::{Argument, ArgumentKind, Launch, WIDEST_LOAD, loads_vectors};
 use crate::kernel::Kernel;
 use crate::language::{LANGUAGE_VERSION, Program, Rows, Token, grammar_hash, vocabulary_hash};
-use crate::layout::{CostModel, Packed, PackedPart, part_name};
+use crate::layout::{Packed, PackedPart, part_name};
 use crate::matrix::MatrixIdentity;
-use crate::pipeline::Artefact;
+use crate::pipeline::{Artefact, Prediction};
 use crate::target::Architecture;
 use crate::task::{Operation, Task, Values};
 
@@ -28,8 +28,6 @@ const CANDIDATES_FORMAT: &str = "sparserl candidates 1";
 pub struct Origin<'a> {
     /// The matrix that they are for, as it was read.
     pub matrix: &'a MatrixIdentity,
-    /// What is expected of programs for it, on the target.
-    pub costs: &'a CostModel<'a>,
     /// Name of the policy that wrote their programs.
     pub policy: &'a str,
     /// Changes with what the policy writes.
@@ -246,21 +244,6 @@ impl From<Token> for FieldPlan {
     }
 }
 
-/// What the cost model expects of one product.
-#[derive(Clone, Debug, Serialize)]
-pub struct Prediction {
-    /// Bytes of the matrix arrays that a product reads; traffic of the workspace is not among them.
-    pub matrix_bytes: u64,
-    /// Bytes of the dense operands, each element moved once.
-    pub dense_bytes: u64,
-    /// Bytes of the matrix in plain CSR, for comparison.
-    pub csr_bytes: u64,
-    /// Floating-point operations.
-    pub flops: u64,
-    /// Seconds of a product on the target, to rank programs; no claim.
-    pub seconds: f64,
-}
-
 /// What was compiled, and the resources that it uses.
 #[derive(Clone, Debug, Serialize)]
 pub struct MachineCode {
@@ -293,13 +276,12 @@ impl Plan {
     where
         for<'c> MachineCode: From<&'c C>,
     {
-        let Origin { matrix, costs, policy, policy_version } = origin;
-        let Kernel { packed, source, code, .. } = &artefact.kernel;
+        let Origin { matrix, policy, policy_version } = origin;
+        let Kernel { packed, source, launch, code, .. } = &artefact.kernel;
         let machine_code = code.as_ref().map(MachineCode::from);
-        let geometry = packed.geometry;
-        let may_begin_early =
-            |code: &MachineCode| source.waits_itself && code.architecture.has_programmatic_launch();
-        let arguments = arguments(packed, source);
+        let geometry = launch.geometry;
+        let may_begin_early = |code: &MachineCode| source.begins_early(code.architecture);
+        let arguments = arguments(packed, launch);
         let workspace = arguments.iter().filter(|a| a.kind == KindPlan::Workspace);
         let workspace: usize = workspace.map(|a| a.bytes).sum();
         Self {
@@ -334,7 +316,7 @@ impl Plan {
                 exclusive: true,
             }),
             parts: parts(packed),
-            predicted: Prediction::new(costs, packed),
+            predicted: artefact.predicted.clone(),
             machine_code,
             files,
         }
@@ -346,20 +328,7 @@ impl Plan {
     }
 }
 
-impl Prediction {
-    fn new(costs: &CostModel<'_>, packed: &Packed) -> Self {
-        let cost = costs.cost(&packed.program);
-        Self {
-            matrix_bytes: cost.matrix_bytes,
-            dense_bytes: cost.dense_bytes,
-            csr_bytes: costs.csr_bytes(),
-            flops: cost.flops,
-            seconds: cost.seconds,
-        }
-    }
-}
-
-fn arguments(packed: &Packed, source: &CudaSource) -> Vec<ArgumentPlan> {
+fn arguments(packed: &Packed, launch: &Launch) -> Vec<ArgumentPlan> {
     let task = packed.program.task;
     let plan = |argument: &Argument| {
         let &Argument { ref name, kind, element, len, ref meaning } = argument;
@@ -402,7 +371,7 @@ fn arguments(packed: &Packed, source: &CudaSource) -> Vec<ArgumentPlan> {
             initial: (kind == ArgumentKind::Workspace).then_some("zero"),
         }
     };
-    source.arguments(packed).iter().map(plan).collect()
+    launch.arguments.iter().map(plan).collect()
 }
 
 fn parts(packed: &Packed) -> Vec<PartPlan> {

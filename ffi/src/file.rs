@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
-use sparserl_core::codegen::{CudaSource, Ending, Epilogue, UserField};
+use sparserl_core::codegen::{Ending, Epilogue, UserField};
 use sparserl_core::kernel::Kernel;
 use sparserl_core::language::{LANGUAGE_VERSION, Program, grammar_hash};
 use sparserl_core::layout::pack;
@@ -22,7 +22,7 @@ use sparserl_gpu::store::whole_file::WholeFile;
 
 use crate::context::Context;
 use crate::copies::{copies_bytes, limit_left};
-use crate::kernel::{Code, Known, PlanKernel, Recipe, written};
+use crate::kernel::{Code, Compiled, Known, PlanKernel, Recipe, written};
 use crate::matrix::{Matrix, with_view};
 use crate::options::{DenseForm, PlanOptions};
 use crate::plan::Plan;
@@ -79,7 +79,7 @@ impl Plan {
         for side in self.sides() {
             let kernel = side.best();
             let Code { plain, strided, ending } = &kernel.code;
-            let encoded = |(_, cubin): &(CudaSource, Cubin)| encode(cubin).map_err(failed);
+            let encoded = |code: &Compiled| encode(&code.cubin).map_err(failed);
             let mut own = vec![plain.as_ref().map_or(Ok(Vec::new()), encoded)?];
             for code in strided.iter().chain([ending]) {
                 own.push(encoded(code)?);
@@ -266,8 +266,10 @@ fn restore<T: Scalar>(
         Failure::new(Status::Mismatch, text)
     })?;
     let packed = Arc::new(packed);
-    let matching = |kernel: Kernel<Cubin>, cubin: Cubin| match kernel.source {
-        source if cubin.kernel() == source.kernel => Ok((source, cubin)),
+    let matching = |kernel: Kernel<Cubin>, cubin: Cubin| match kernel {
+        Kernel { source, launch, .. } if cubin.kernel() == source.kernel => {
+            Ok(Compiled { source, launch, cubin })
+        }
         _ => Err(Failure::new(Status::Mismatch, "is a plan of another version: plan anew")),
     };
     let wanted = match recipe.epilogue {

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
-use sparserl_core::codegen::{Alignment, CudaSource, EmitError, Ending, Epilogue, row_alignment};
+use sparserl_core::codegen::{
+    Alignment, CudaSource, EmitError, Ending, Epilogue, Launch, row_alignment,
+};
 use sparserl_core::kernel::Kernel;
 use sparserl_core::language::Program;
 use sparserl_core::layout::{PackError, Packed, pack};
@@ -39,16 +41,24 @@ pub(crate) struct PlanKernel {
     pub(crate) loaded: Option<Loaded>,
 }
 
-/// Sources and machine code.
+/// Sources, launches and machine code.
 #[derive(Clone)]
 pub(crate) struct Code {
     /// z = αAx + βy where z is y or β is 0; absent with an epilogue.
-    pub(crate) plain: Option<(CudaSource, Cubin)>,
+    pub(crate) plain: Option<Compiled>,
     /// The same for any z, or with an epilogue.
-    pub(crate) ending: (CudaSource, Cubin),
+    pub(crate) ending: Compiled,
     /// The same for matrices with leading dimensions, where the plan is for such: for rows that are
     /// aligned to vectors, and last for all.
-    pub(crate) strided: Vec<(CudaSource, Cubin)>,
+    pub(crate) strided: Vec<Compiled>,
+}
+
+/// What is left of a kernel that was compiled, besides the arrays that all have in common.
+#[derive(Clone)]
+pub(crate) struct Compiled {
+    pub(crate) source: CudaSource,
+    pub(crate) launch: Launch,
+    pub(crate) cubin: Cubin,
 }
 
 /// What was found out about a kernel.
@@ -90,10 +100,10 @@ impl PlanKernel {
     pub(crate) fn without_ending(&self) -> Result<Kernel<Cubin>, EmitError> {
         let packed = Arc::clone(&self.packed);
         match &self.code.plain {
-            Some((source, cubin)) => {
-                let (source, code) = (source.clone(), Some(cubin.clone()));
+            Some(plain) => {
+                let Compiled { source, launch, cubin } = plain.clone();
                 let (pack_time, compile_time) = (Duration::ZERO, Duration::ZERO);
-                Ok(Kernel { packed, source, code, pack_time, compile_time })
+                Ok(Kernel { packed, source, launch, code: Some(cubin), pack_time, compile_time })
             }
             None => Kernel::written(packed, None, Duration::ZERO),
         }
@@ -142,8 +152,9 @@ impl Recipe<'_> {
         judged: Kernel<Cubin>,
         known: Known,
     ) -> Result<PlanKernel, Failure> {
-        let Kernel { packed, source, code, .. } = judged;
-        self.finish(matrix, packed, code.map(|cubin| (source, cubin)), known)
+        let Kernel { packed, source, launch, code, .. } = judged;
+        let plain = code.map(|cubin| Compiled { source, launch, cubin });
+        self.finish(matrix, packed, plain, known)
     }
 
     /// Compiles what is not there yet, and loads all of it.
@@ -151,7 +162,7 @@ impl Recipe<'_> {
         &self,
         matrix: CsrView<'_, T>,
         packed: Arc<Packed>,
-        plain: Option<(CudaSource, Cubin)>,
+        plain: Option<Compiled>,
         known: Known,
     ) -> Result<PlanKernel, Failure> {
         let code = |packed: &Arc<Packed>| match self.epilogue {
@@ -227,8 +238,8 @@ impl Recipe<'_> {
         packed: &Packed,
         code: &Code,
     ) -> Result<Operators, Failure> {
-        let operator = |(source, cubin): &(CudaSource, Cubin), ending| {
-            Operator::load(arrays, packed, source, cubin, ending)
+        let operator = |Compiled { source, launch, cubin }: &Compiled, ending| {
+            Operator::load(arrays, packed, (source, launch), cubin, ending)
         };
         let dense = packed.program.task.precision.dense();
         let user_bytes = self.epilogue.map_or(0, |epilogue| epilogue.user_bytes(dense));
@@ -259,11 +270,7 @@ impl Recipe<'_> {
     /// Compiles what a plan without an epilogue runs, all at once. The plain kernel may be there
     /// already; the others have parameters for another result, and for leading dimensions, which
     /// those that are judged have not: their sources are others.
-    fn compile(
-        &self,
-        packed: &Arc<Packed>,
-        plain: Option<(CudaSource, Cubin)>,
-    ) -> Result<Code, Failure> {
+    fn compile(&self, packed: &Arc<Packed>, plain: Option<Compiled>) -> Result<Code, Failure> {
         let ending = written(packed, Some(&Ending::Apart))?;
         let strided = self.strided(packed)?;
         let make_plain = || self.compiled(written(packed, None)?);
@@ -319,10 +326,12 @@ impl Recipe<'_> {
         kernels.collect()
     }
 
-    fn compiled(&self, kernel: Kernel<Cubin>) -> Result<(CudaSource, Cubin), Failure> {
+    fn compiled(&self, kernel: Kernel<Cubin>) -> Result<Compiled, Failure> {
         let compiled = kernel.compiled(&self.context.compiler, &|| Duration::ZERO);
         match compiled.map_err(|error| Failure::new(Status::NoCompiler, error))? {
-            Ok(Kernel { source, code: Some(cubin), .. }) => Ok((source, cubin)),
+            Ok(Kernel { source, launch, code: Some(cubin), .. }) => {
+                Ok(Compiled { source, launch, cubin })
+            }
             Ok(kernel) => Err(Failure::internal(format_args!(
                 "the generated {} has no code",
                 kernel.source.kernel

@@ -7,7 +7,7 @@ use sparserl_core::codegen::Epilogue;
 use sparserl_gpu::run::operator::WorkspaceLayout;
 
 use crate::epilogue::ready_name;
-use crate::kernel::{Known, PlanKernel};
+use crate::kernel::{Compiled, Known, PlanKernel};
 use crate::plan::Plan;
 use crate::side::{Op, Side};
 use crate::status::{Failure, Status};
@@ -36,7 +36,8 @@ impl Plan {
     /// A text or machine code.
     pub(crate) fn text(&self, op: Op, key: i32) -> Result<Vec<u8>, Failure> {
         let kernel = self.described(self.side(op)?);
-        let (source, cubin) = kernel.code.plain.as_ref().unwrap_or(&kernel.code.ending);
+        let Compiled { source, cubin, .. } =
+            kernel.code.plain.as_ref().unwrap_or(&kernel.code.ending);
         match key {
             types::SPARSERL_TEXT_WHY => Ok(kernel.known().why.into_bytes()),
             types::SPARSERL_TEXT_PROGRAM => Ok(kernel.packed.program.to_string().into_bytes()),

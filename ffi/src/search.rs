@@ -197,17 +197,16 @@ fn checked<T: Scalar>(
 ) -> Result<Vec<Chosen>, String> {
     let context = &*plan.context;
     let words = context.policy()?.in_words();
-    let chosen = |program: Program, judged, how: String| {
-        let known = Known {
-            predicted: costs.cost(&program).seconds,
-            why: format!("chosen by {words}, {how}"),
-            ..Known::default()
-        };
+    let chosen = |program: Program, predicted: f64, judged, how: String| {
+        let known =
+            Known { predicted, why: format!("chosen by {words}, {how}"), ..Known::default() };
         Chosen { program, judged, known }
     };
     if context.gpu.is_ok() {
-        let unmeasured =
-            |choice: &Choice| chosen(choice.program.clone(), None, "not measured".to_owned());
+        let unmeasured = |Choice { program, .. }: &Choice| {
+            let predicted = costs.cost(program).seconds;
+            chosen(program.clone(), predicted, None, "not measured".to_owned())
+        };
         return Ok(choices.iter().map(unmeasured).collect());
     }
     let mut checker =
@@ -231,7 +230,7 @@ fn checked<T: Scalar>(
     let artefacts = generated.artefacts.into_iter().filter_map(|artefact| {
         let program = artefact.kernel.packed.program.clone();
         let how = format!("emulated on {} and found right", artefact.verdict?.extent);
-        Some(chosen(program, Some(artefact.kernel), how))
+        Some(chosen(program, artefact.predicted.seconds, Some(artefact.kernel), how))
     });
     Ok(artefacts.collect())
 }

@@ -193,7 +193,7 @@ fn arguments<T: Scalar>(source: &CudaSource, packed: Packed, seed: u64) -> Vec<B
         _ => random,
     };
     let (alpha, beta) = (factor(seed / 7 + 1, number()), factor(seed, number()));
-    let all = source.arguments(&packed);
+    let all = source.launch(&packed).arguments;
     let mut arrays = packed.parts.into_iter().flat_map(|part| part.arrays);
     let mut numbers = |len: usize| {
         let numbers: Vec<T> = (0..len).map(|_| number()).collect();

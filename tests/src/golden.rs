@@ -129,7 +129,7 @@ impl Golden {
         fn emit<T: Scalar>(golden: &Golden) -> Result<(CudaSource, Vec<Argument>)> {
             let packed = layout::pack(golden.build::<T>()?.view(), &golden.program)?;
             let source = codegen::emit(&packed.program, &packed.signature())?;
-            let arguments = source.arguments(&packed);
+            let arguments = source.launch(&packed).arguments;
             Ok((source, arguments))
         }
         with_scalar!(self.program.task.precision.matrix(), T => emit::<T>(self))

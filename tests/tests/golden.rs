@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::sync::Arc;
+use std::time::Duration;
 
-use sparserl_core::codegen::emit;
 use sparserl_core::kernel::Kernel;
 use sparserl_core::language::grammar::expand;
 use sparserl_core::language::{Derivation, Mask, Panel, Program, Slot, Token, Word};
@@ -104,10 +104,7 @@ fn combinations(choices: &[&[&'static str]]) -> Vec<Vec<&'static str>> {
 fn file<T: Scalar>(matrix: &str, program: &Program) -> Option<String> {
     let matrix = matrices::build::<T>(matrix).unwrap();
     let packed = Arc::new(pack(matrix.view(), program).ok()?);
-    let source = emit(program, &packed.signature()).unwrap();
-    let (pack_time, compile_time) = Default::default();
-    let kernel = Kernel { packed, source, code: None::<()>, pack_time, compile_time };
-    Some(kernel.source_file())
+    Some(Kernel::<()>::written(packed, None, Duration::ZERO).unwrap().source_file())
 }
 
 #[test]

@@ -28,8 +28,8 @@ fn made<T: Scalar>(rows: usize, cols: usize, task: &str, vector: u32) -> (Csr<T>
 }
 
 fn is_streamed(kernel: &Kernel<Cubin>) -> bool {
-    let arguments = kernel.source.arguments(&kernel.packed);
-    let streamed = arguments.iter().find(|argument| argument.name == "C_streamed").unwrap();
+    let streamed =
+        kernel.launch.arguments.iter().find(|argument| argument.name == "C_streamed").unwrap();
     streamed.kind == ArgumentKind::Size(1)
 }
 

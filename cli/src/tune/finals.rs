@@ -8,7 +8,7 @@ use sparserl_core::decode::{CostRanker, Decoding, Policy as _, PolicyInput, scor
 use sparserl_core::language::{Mask, Program};
 use sparserl_core::matrix::Scalar;
 use sparserl_core::outcome::{Evaluation, Outcome};
-use sparserl_core::pipeline::{Artefact, BATCH};
+use sparserl_core::pipeline::{Artefact, BATCH, Prediction};
 use sparserl_core::results::{Opponents, ranking};
 use sparserl_core::search::Search;
 use sparserl_gpu::compile::nvrtc::Cubin;
@@ -111,6 +111,7 @@ impl<T: Scalar, E: Instrument> Laboratory<'_, T, E> {
         let decoding = Decoding::Masked(Mask::legal(&input.stats, input.task));
         let trajectory = score(&mut *CostRanker.read(input)?, decoding, 1.0, &program.tokens())?;
         let artefact = Artefact {
+            predicted: Prediction::new(input, program),
             kernel,
             score: trajectory.log_probability(),
             outcome: Some(outcome.clone()),

@@ -11,12 +11,12 @@ use thiserror::Error;
 use super::lines::write_list;
 use super::parameter::{Parameter, ParameterKind};
 use crate::layout::{ArrayData, ElementType, LinearGeometry, Packed};
+use crate::target::Architecture;
 
 /// A CUDA translation unit with one kernel.
 ///
 /// A kernel that [waits itself](Self::waits_itself) may be launched with programmatic stream
-/// serialization where the [architecture has
-/// it](crate::target::Architecture::has_programmatic_launch): it then begins before those before it
+/// serialization where the [architecture has it](Architecture::has_programmatic_launch): it then begins before those before it
 /// in the stream have ended, and waits for them before it touches memory (CUDA C++ Programming
 /// Guide, programmatic dependent launch).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +47,15 @@ pub enum EmitError {
     /// Formatting failed.
     #[error("out of memory while writing the source")]
     Format(#[from] fmt::Error),
+}
+
+/// How a kernel is launched for one packed matrix: geometry and arguments, resolved once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Launch {
+    /// Blocks and threads.
+    pub geometry: LinearGeometry,
+    /// The arguments, in the order of the kernel's parameters.
+    pub arguments: Vec<Argument>,
 }
 
 /// An argument of a kernel for one packed matrix.
@@ -84,9 +93,9 @@ pub enum ArgumentKind {
 }
 
 impl CudaSource {
-    /// The arguments of a launch, in order; `packed` is of the source's program and signature.
+    /// The launch for a matrix; `packed` is of the source's program and signature.
     #[must_use]
-    pub fn arguments(&self, packed: &Packed) -> Vec<Argument> {
+    pub fn launch(&self, packed: &Packed) -> Launch {
         let columns = packed.program.task.operation.columns() as usize;
         let array_len = |part: usize, array: &str| {
             let data = packed.parts.get(part).and_then(|part| part.array(array));
@@ -113,15 +122,23 @@ impl CudaSource {
             let meaning = parameter.meaning(&packed.program).unwrap_or_default();
             Argument { name, kind, element: parameter.element, len, meaning }
         };
-        self.parameters.iter().map(argument).collect()
+        let arguments = self.parameters.iter().map(argument).collect();
+        Launch { geometry: packed.geometry, arguments }
     }
 
+    /// Whether it may be launched with programmatic stream serialization on an architecture.
+    #[must_use]
+    pub fn begins_early(&self, architecture: Architecture) -> bool {
+        self.waits_itself && architecture.has_programmatic_launch()
+    }
+}
+
+impl Launch {
     /// Says how a source is launched for this matrix, to stand after the last line of its source:
     /// neither that nor what it compiles to depends on the matrix.
-    #[must_use]
-    pub(crate) fn launch_comment(&self, packed: &Packed) -> String {
-        let LinearGeometry { grid, block, .. } = packed.geometry;
-        let sizes = self.arguments(packed).into_iter().filter_map(|argument| match argument.kind {
+    pub(crate) fn comment(&self) -> String {
+        let LinearGeometry { grid, block, .. } = self.geometry;
+        let sizes = self.arguments.iter().filter_map(|argument| match argument.kind {
             ArgumentKind::Size(size) => Some(format!("{} = {size}", argument.name)),
             _ => None,
         });

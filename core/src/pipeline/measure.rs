@@ -7,7 +7,7 @@ use core::time::Duration;
 
 use super::PipelineError;
 use super::make::Maker;
-use crate::codegen::CudaSource;
+use crate::codegen::{CudaSource, Launch};
 use crate::decode::Choice;
 use crate::kernel::{Compiler, Kernel};
 use crate::language::Program;
@@ -45,6 +45,7 @@ impl Budget {
 pub(super) struct Kept<C> {
     pub(super) packed: Option<Arc<Packed>>,
     pub(super) source: CudaSource,
+    pub(super) launch: Launch,
     pub(super) code: Option<C>,
     pub(super) pack_time: Duration,
     pub(super) compile_time: Duration,
@@ -175,18 +176,18 @@ impl<C> Kept<C> {
         T: Scalar,
         K: Compiler<Code: Clone + Send + Sync, Error: Send> + Sync,
     {
-        let Self { packed, source, code, pack_time, compile_time } = self;
+        let Self { packed, source, launch, code, pack_time, compile_time } = self;
         let packed = match packed {
             Some(packed) => packed,
             None => Arc::new(maker.pack(program)?),
         };
-        Ok(Kernel { packed, source, code, pack_time, compile_time })
+        Ok(Kernel { packed, source, launch, code, pack_time, compile_time })
     }
 }
 
 impl<C> From<Kernel<C>> for Kept<C> {
     fn from(kernel: Kernel<C>) -> Self {
-        let Kernel { packed, source, code, pack_time, compile_time } = kernel;
-        Self { packed: Some(packed), source, code, pack_time, compile_time }
+        let Kernel { packed, source, launch, code, pack_time, compile_time } = kernel;
+        Self { packed: Some(packed), source, launch, code, pack_time, compile_time }
     }
 }

@@ -131,17 +131,16 @@ impl Prepared {
     /// The launch of a program's kernel.
     #[must_use]
     pub fn of_kernel<C>(kernel: &Kernel<C>) -> Self {
-        let Kernel { packed, source, .. } = kernel;
+        let Kernel { packed, source, launch, .. } = kernel;
         let compulsory_bytes = packed.parts.iter().map(compulsory_bytes).sum();
-        let geometry = Geometry::linear(packed.geometry.grid, packed.geometry.block);
-        let source_arguments = source.arguments(packed);
+        let geometry = Geometry::linear(launch.geometry.grid, launch.geometry.block);
         let mut arrays = Vec::new();
         let mut packed_arrays = packed.parts.iter().enumerate().flat_map(|(part, packed)| {
             packed.arrays.iter().enumerate().map(move |(index, array)| (part, index, array))
         });
         let mut parameters = Vec::new();
         let mut names = Vec::new();
-        for argument in source_arguments {
+        for argument in &launch.arguments {
             parameters.push(match argument.kind {
                 ArgumentKind::Input => Parameter::Input,
                 ArgumentKind::Output => Parameter::Output,
@@ -166,7 +165,7 @@ impl Prepared {
                     None => Parameter::Workspace { bytes: 0, counts: false },
                 },
             });
-            names.push(argument.name);
+            names.push(argument.name.clone());
         }
         let waits_itself = source.waits_itself;
         let launch = LaunchTemplate { geometry, parameters, waits_itself, compulsory_bytes };

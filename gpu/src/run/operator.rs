@@ -15,7 +15,7 @@ mod workspace;
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use sparserl_core::codegen::{ArgumentKind, CudaSource, ParameterKind, Prefetched, Size};
+use sparserl_core::codegen::{ArgumentKind, CudaSource, Launch, ParameterKind, Prefetched, Size};
 use sparserl_core::layout::Packed;
 
 use super::device::{Device, DeviceError, Serialization};
@@ -158,14 +158,14 @@ impl Operator {
     pub fn load(
         arrays: &Arc<DeviceArrays>,
         packed: &Packed,
-        source: &CudaSource,
+        (source, launch): (&CudaSource, &Launch),
         cubin: &Cubin,
         ending: EndingArguments,
     ) -> Result<Self, OperatorError> {
         let mut memory = arrays.memory.iter();
         let (mut words, mut sizes) = (Vec::new(), Vec::new());
         let (mut places, mut workspace_places) = (Places::default(), Vec::new());
-        for (place, argument) in source.arguments(packed).iter().enumerate() {
+        for (place, argument) in launch.arguments.iter().enumerate() {
             let slot = match argument.kind {
                 ArgumentKind::Input => Some(&mut places.input),
                 ArgumentKind::Output => Some(&mut places.output),
@@ -215,8 +215,8 @@ impl Operator {
         Ok(Self {
             function,
             _arrays: Arc::clone(arrays),
-            grid: packed.geometry.grid,
-            block: packed.geometry.block,
+            grid: launch.geometry.grid,
+            block: launch.geometry.block,
             words: words.into(),
             places,
             workspace_places,

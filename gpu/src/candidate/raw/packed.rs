@@ -59,8 +59,7 @@ impl PackedArguments {
             return Err(RawError::Task { program: own });
         }
         let own = Kernel::<Cubin>::for_matrix(matrix, &self.program)?;
-        let packed = &own.packed;
-        let arguments = own.source.arguments(packed);
+        let arguments = &own.launch.arguments;
         let is_edited = !is_of_program(source, &own.source.text);
         let mut places = Vec::new();
         for (index, (parameter, name)) in parameters.iter().zip(&self.names).enumerate() {
@@ -101,7 +100,7 @@ impl PackedArguments {
                 return Err(ParameterError::Missing { role }.into());
             }
         }
-        let geometry = geometry(Some(packed.geometry.grid.into()))?;
+        let geometry = geometry(Some(own.launch.geometry.grid.into()))?;
         Ok(Prepared::of_kernel(&own).selected(&places, geometry))
     }
 }
