@@ -4,13 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::Serialize;
-use sparserl_core::decode::PolicyInput;
+use sparserl_core::decode::{Choices as _, PolicyInput};
 use sparserl_core::language::Program;
 use sparserl_core::layout::CostModel;
 use sparserl_core::outcome::Objective;
-use sparserl_onnx_models::OpenedPolicy;
 use sparserl_onnx_models::reference::reference;
-use sparserl_onnx_models::speeds::{MemberSpeeds, REGIMES, SpeedModel as _, disagreement};
+use sparserl_onnx_models::speeds::{MemberSpeeds, REGIMES, disagreement};
+use sparserl_onnx_models::{OpenedChoices, OpenedPolicy};
 
 use crate::program_words::in_words;
 use crate::text::{table, time, times};
@@ -83,25 +83,22 @@ impl Predicted {
 
 impl Explanation {
     /// Of the programs that were written, best first, and of those that the policy would have
-    /// chosen beside them.
+    /// chosen beside them: `choices` are those that the written ones are of.
     pub(crate) fn new(
-        policy: &OpenedPolicy,
+        (policy, choices): (&OpenedPolicy, &mut OpenedChoices<'_>),
         input: &PolicyInput<'_>,
         objective: Objective,
         written: &[Program],
     ) -> anyhow::Result<Self> {
         let mut programs: Vec<Program> = written.to_vec();
-        for choice in policy.chooser().choose(input, objective, CONSIDERED)? {
+        for choice in choices.first(CONSIDERED)? {
             if !programs.contains(&choice.program) {
                 programs.push(choice.program);
             }
         }
-        let ensemble: Vec<Option<MemberSpeeds>> = match policy {
-            OpenedPolicy::Cost(_) => vec![None; programs.len()],
-            OpenedPolicy::Learned(chooser) => {
-                let speeds = chooser.policy().read_for_speeds(input)?.speeds(&programs)?;
-                speeds.into_iter().map(Some).collect()
-            }
+        let ensemble: Vec<Option<MemberSpeeds>> = match choices.speeds(&programs)? {
+            None => vec![None; programs.len()],
+            Some(speeds) => speeds.into_iter().map(Some).collect(),
         };
         let costs = CostModel::new(Arc::clone(&input.stats), input.task, input.target);
         let mut predicted: Vec<Predicted> = programs

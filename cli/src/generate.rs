@@ -20,7 +20,7 @@ use sparserl_gpu::compile::nvrtc::Cubin;
 use sparserl_gpu::emulated::checker::{Checked, Checker, Unjudged};
 use sparserl_gpu::evaluator::GpuEvaluator;
 use sparserl_gpu::store::fingerprint::identity;
-use sparserl_onnx_models::OpenedPolicy;
+use sparserl_onnx_models::{OpenedChoices, OpenedPolicy};
 
 use crate::args::GenerateArgs;
 use crate::console;
@@ -40,8 +40,7 @@ use crate::{file_names, kernel_folder};
 const SPARE: usize = 7;
 
 pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<Ending> {
-    let task = args.task.task();
-    let output = args.output(task);
+    let output = args.output();
     // Before the work, although it is checked again after it.
     let edited = if args.force { Edited::Replace } else { Edited::Keep };
     OutputFolder::check(&output, edited)?;
@@ -133,9 +132,10 @@ impl Job<'_> {
         let mut opened = self.open(matrix)?;
         let target = opened.target;
         let input = PolicyInput::new(Arc::new(MatrixStats::new(matrix)), self.task, target);
-        let generated = self.make(matrix, &input, &mut opened)?;
+        let mut choices = self.policy.choices(&input, self.args.regime.objective());
+        let generated = self.make(matrix, &input, &mut choices, &mut opened)?;
         let explanation = match self.args.explain {
-            true => Some(self.explain(&input, &generated.artefacts)?),
+            true => Some(self.explain(&input, &mut choices, &generated.artefacts)?),
             false => None,
         };
         let Opened { device, checker, time: open_time, .. } = opened;
@@ -193,6 +193,7 @@ impl Job<'_> {
         &self,
         matrix: CsrView<'_, T>,
         input: &PolicyInput<'_>,
+        choices: &mut OpenedChoices<'_>,
         Opened { gpu, device, compiler, checker, .. }: &mut Opened<'_, T>,
     ) -> anyhow::Result<Generated<Cubin, Checked>> {
         let (wanted, budget) = (self.args.candidates().get(), self.args.budget());
@@ -202,7 +203,6 @@ impl Job<'_> {
         self.progress.pass(skipped);
         let clock = || self.start.elapsed();
         let tools = Tools {
-            chooser: self.policy.chooser(),
             compiler: compiler.as_ref(),
             made: &[],
             evaluator: gpu.as_mut(),
@@ -210,7 +210,7 @@ impl Job<'_> {
             clock: &clock,
             observer: &mut |step| self.progress.step(describe(step, device.as_deref())),
         };
-        let generated = pipeline::generate(&request, tools).map_err(|error| match error {
+        let generated = pipeline::generate(&request, choices, tools).map_err(|error| match error {
             PipelineError::Refused { .. } => {
                 anyhow!("{error} (--no-compile writes it for a look)")
             }
@@ -223,11 +223,13 @@ impl Job<'_> {
     fn explain(
         &self,
         input: &PolicyInput<'_>,
+        choices: &mut OpenedChoices<'_>,
         artefacts: &[Artefact<Cubin, Checked>],
     ) -> anyhow::Result<Explanation> {
         let programs = artefacts.iter().map(|artefact| artefact.kernel.packed.program.clone());
         let programs: Vec<_> = programs.collect();
-        Explanation::new(self.policy, input, self.args.regime.objective(), &programs)
+        let objective = self.args.regime.objective();
+        Explanation::new((self.policy, choices), input, objective, &programs)
     }
 
     /// Notes where there are fewer kernels than were wanted, and what the check did not take.

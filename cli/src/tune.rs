@@ -66,8 +66,7 @@ const LENT: usize = 3;
 
 pub(crate) fn run(args: &TuneArgs) -> anyhow::Result<()> {
     let start = Instant::now();
-    let task = args.task.task();
-    let output = args.output(task);
+    let output = args.output();
     // Before the work, although it is looked at again after it.
     TuneFolder::look(&output)?;
     let policy = policy::open(&args.policy)?;

@@ -15,8 +15,8 @@ mod ranker;
 mod sample;
 
 pub use beam::{Hypothesis, beam_search, beam_search_among};
-pub use chooser::{Choice, Chooser, CostChooser};
-pub use diverse::{diverse_search, family};
+pub use chooser::{Choice, Choices, Chooser, CostChoices, CostChooser};
+pub use diverse::{Diverse, diverse_search, family};
 pub use mutate::{cross, is_offered, mutate, random_walk, regrow};
 pub use policy::{BatchRow, ConditionedPolicy, Policy, PolicyError, PolicyInput, Prediction};
 pub use prefix::Prefix;

@@ -1,7 +1,7 @@
 //! From a matrix to kernels that are judged and chosen.
 //!
 //! ```text
-//! Chooser ─► programs ─► make: pack, emit, compile ─► Kernel ─► Evaluator ─► Outcome
+//! Choices ─► programs ─► make: pack, emit, compile ─► Kernel ─► Evaluator ─► Outcome
 //!                                                                │           │
 //!                     artefacts ◄─ the kernels themselves ◄──────┴── choose ◄┘
 //! ```
@@ -26,7 +26,7 @@ pub use measure::{BATCH, Budget};
 pub use prediction::Prediction;
 
 use crate::codegen::EmitError;
-use crate::decode::{Choice, Chooser, PolicyError, PolicyInput};
+use crate::decode::{Choice, Choices, PolicyError, PolicyInput};
 use crate::kernel::{Compiler, Kernel, Refusal};
 use crate::language::Program;
 use crate::layout::PackError;
@@ -46,14 +46,13 @@ pub struct Request<'a, T> {
     pub objective: Objective,
     /// What measuring may cost.
     pub budget: Budget,
-    /// Further candidates that are searched for where the check refuses those that were wanted.
+    /// Further candidates that [`generate`] asks for where the check refuses those that were wanted,
+    /// and none was measured.
     pub spare: usize,
 }
 
 /// Who does it.
 pub struct Tools<'a, K: Compiler, E, X> {
-    /// Proposes programs.
-    pub chooser: &'a dyn Chooser,
     /// Compiles them; without one, kernels have no code, and there is no evaluator.
     pub compiler: Option<&'a K>,
     /// Kernels that are there already: of their programs no others are made. What has no code is
@@ -234,6 +233,7 @@ pub type GenerateResult<K, E, X> = Result<
 /// When there is no kernel to give, or when a tool fails for a reason that is not a kernel's.
 pub fn generate<T, K, E, X>(
     request: &Request<'_, T>,
+    choices: &mut dyn Choices,
     tools: Tools<'_, K, E, X>,
 ) -> GenerateResult<K, E, X>
 where
@@ -245,20 +245,25 @@ where
     (tools.observer)(Step::Search);
     let clock = tools.clock;
     let start = clock();
-    let considered = match &tools.evaluator {
-        Some(_) => request.budget.candidates().max(request.wanted),
-        None => request.wanted,
+    let &Request { wanted, budget, spare, .. } = request;
+    let (considered, spare) = match &tools.evaluator {
+        Some(_) => (budget.candidates().max(wanted), 0),
+        None => (wanted, spare),
     };
-    let candidates = tools.chooser.choose(request.input, request.objective, considered);
-    let candidates = candidates.map_err(PipelineError::Policy)?;
+    let candidates = choices.first(considered).map_err(PipelineError::Policy)?;
     let searched = clock() - start;
-    let mut generated = generate_from(request, tools, &candidates)?;
+    let others = || match spare {
+        0 => Vec::new(),
+        // That nothing more is found is no reason to give up what there is.
+        _ => choices.first(wanted + spare).unwrap_or_default(),
+    };
+    let mut generated = generate_best(request, tools, &candidates, others)?;
     generated.times.search = searched;
     Ok(generated)
 }
 
 /// Makes kernels of programs that were chosen already, has them judged, and gives those that are
-/// best. The chooser is asked for others where there are spare ones only.
+/// best. There are no others.
 ///
 /// # Errors
 /// As [`generate`].
@@ -273,8 +278,24 @@ where
     E: Evaluator<Code = K::Code>,
     X: Check<K::Code>,
 {
-    let Tools { chooser, compiler, made, evaluator, check, clock, observer } = tools;
-    let &Request { matrix, input, wanted, objective, budget, spare } = request;
+    generate_best(request, tools, candidates, Vec::new)
+}
+
+/// The best of the candidates, and of `others` where the check refuses too many of them.
+fn generate_best<T, K, E, X>(
+    request: &Request<'_, T>,
+    tools: Tools<'_, K, E, X>,
+    candidates: &[Choice],
+    others: impl FnOnce() -> Vec<Choice>,
+) -> GenerateResult<K, E, X>
+where
+    T: Scalar,
+    K: Compiler<Code: Clone + Send + Sync, Error: Send> + Sync,
+    E: Evaluator<Code = K::Code>,
+    X: Check<K::Code>,
+{
+    let Tools { compiler, made, evaluator, check, clock, observer } = tools;
+    let &Request { matrix, input, wanted, objective, budget, .. } = request;
     let mut times = Times::default();
     let maker = Maker::new(matrix, compiler, clock).with(made);
     if candidates.is_empty() {
@@ -314,14 +335,9 @@ where
         Some(check) => {
             observer(Step::Check);
             let start = clock();
-            let spare = if measured.is_some() { 0 } else { spare };
-            let others = core::iter::once_with(|| match spare {
-                0 => Vec::new(),
-                // That nothing more is found is no reason to give up what there is.
-                _ => chooser.choose(input, objective, wanted + spare).unwrap_or_default(),
-            });
             let is_new = |choice: &Choice| candidates.iter().all(|c| c.program != choice.program);
-            let others = others.flatten().filter(is_new).zip(candidates.len()..);
+            let others =
+                core::iter::once_with(others).flatten().filter(is_new).zip(candidates.len()..);
             let others = others.map(|(choice, index)| (index, choice));
             let (mut making, mut broken) = (Duration::ZERO, None);
             let mut attempts = found.chain(others).map_while(|(index, choice)| {

@@ -92,7 +92,6 @@ fn generated(batches: &[([f64; BATCH], f64)], wanted: usize) -> Generated<(), In
         spare: 0,
     };
     let tools = Tools::<NoCompiler, _, Infallible> {
-        chooser: &CostChooser,
         compiler: None,
         made: &[],
         evaluator: Some(&mut Scripted { batches: batches.iter() }),
@@ -100,7 +99,7 @@ fn generated(batches: &[([f64; BATCH], f64)], wanted: usize) -> Generated<(), In
         clock: &|| Duration::ZERO,
         observer: &mut |_| {},
     };
-    pipeline::generate(&request, tools).unwrap()
+    pipeline::generate(&request, &mut CostChooser.choices(&input), tools).unwrap()
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use sparserl_core::decode::{Choice, PolicyInput};
+use sparserl_core::decode::{Choice, Choices as _, PolicyInput};
 use sparserl_core::kernel::Kernel;
 use sparserl_core::language::Program;
 use sparserl_core::layout::CostModel;
@@ -85,9 +85,9 @@ pub(crate) fn better<T: Scalar>(
     if let Some(over) = over() {
         return Ok(over);
     }
-    let choose = |considered: usize| -> Result<Vec<Choice>, Failure> {
-        let mut choices =
-            policy.chooser().choose(&input, OBJECTIVE, considered).map_err(Failure::internal)?;
+    let mut offered = policy.choices(&input, OBJECTIVE);
+    let mut choose = |considered: usize| -> Result<Vec<Choice>, Failure> {
+        let mut choices = offered.first(considered).map_err(Failure::internal)?;
         if let Some(left) = plan.memory_left() {
             choices.retain(|choice| costs.cost(&choice.program).matrix_bytes <= left);
         }
@@ -216,7 +216,6 @@ fn checked<T: Scalar>(
     let request = Request { matrix, input, wanted: CHOSEN, objective: OBJECTIVE, budget, spare: 0 };
     let start = Instant::now();
     let tools = Tools {
-        chooser: context.policy()?.chooser(),
         // Nothing launches a kernel without the epilogue.
         compiler: plan.epilogue.is_none().then_some(&context.compiler),
         made: &[],
@@ -267,7 +266,6 @@ fn measure<T: Scalar>(
         now.saturating_add(time.saturating_mul(leaps.fetch_add(1, Ordering::Relaxed) + 1))
     };
     let tools = Tools {
-        chooser: context.policy()?.chooser(),
         compiler: Some(&context.compiler),
         made: &[plain],
         evaluator: Some(&mut evaluator),

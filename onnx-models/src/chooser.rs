@@ -1,12 +1,13 @@
 //! Chooses programs by a trained model.
 
 use sparserl_core::decode::{
-    Choice, Chooser, CostRanker, Policy as _, PolicyError, PolicyInput, beam_search, diverse_search,
+    Choice, Choices, Chooser, CostRanker, Diverse, Hypothesis, Policy as _, PolicyError,
+    PolicyInput, beam_search,
 };
 use sparserl_core::language::{Mask, Program};
 use sparserl_core::outcome::Objective;
 
-use crate::speeds::{MemberSpeeds, SpeedModel, expected_fastest, mean};
+use crate::speeds::{ConditionedSpeedModel, MemberSpeeds, SpeedModel, expected_fastest, mean};
 
 /// Programs of the policy's own beam that are considered.
 const BEAM: usize = 48;
@@ -56,6 +57,18 @@ impl<P> LearnedChooser<P> {
     }
 }
 
+impl<P: SpeedModel> LearnedChooser<P> {
+    /// What it offers for an input.
+    #[must_use]
+    pub fn choices<'a>(
+        &'a self,
+        input: &'a PolicyInput<'a>,
+        objective: Objective,
+    ) -> LearnedChoices<'a, P> {
+        LearnedChoices { chooser: self, input, objective, run: None }
+    }
+}
+
 impl<P: SpeedModel + Send + Sync> Chooser for LearnedChooser<P> {
     fn name(&self) -> &str {
         &self.name
@@ -67,31 +80,112 @@ impl<P: SpeedModel + Send + Sync> Chooser for LearnedChooser<P> {
         objective: Objective,
         count: usize,
     ) -> Result<Vec<Choice>, PolicyError> {
-        let mask = Mask::legal(&input.stats, input.task);
-        let mut reading = self.policy.read_for_speeds(input)?;
-        let mut found = beam_search(&mut *reading, mask, BEAM)?;
-        if self.picking == Picking::Likeliest {
-            found.truncate(count);
-            return Ok(found.into_iter().map(Choice::from).collect());
+        self.choices(input, objective).first(count)
+    }
+}
+
+/// What a [`LearnedChooser`] offers for one input and objective.
+pub struct LearnedChoices<'a, P> {
+    chooser: &'a LearnedChooser<P>,
+    input: &'a PolicyInput<'a>,
+    objective: Objective,
+    run: Option<Run<'a>>,
+}
+
+/// A policy that has read its input, and what it found.
+struct Run<'a> {
+    reading: Box<dyn ConditionedSpeedModel + 'a>,
+    /// Programs of its own beam, likeliest first.
+    likeliest: Vec<Hypothesis>,
+    /// Programs of the cost model, where they are considered.
+    others: Option<Diverse>,
+    /// Programs whose speeds are predicted.
+    considered: Vec<(Program, MemberSpeeds)>,
+}
+
+impl<'a, P: SpeedModel> LearnedChoices<'a, P> {
+    fn run(&mut self) -> Result<&mut Run<'a>, PolicyError> {
+        let (input, chooser) = (self.input, self.chooser);
+        Ok(match &mut self.run {
+            Some(run) => run,
+            none => none.insert(Run::new(&chooser.policy, input, chooser.picking)?),
+        })
+    }
+
+    /// Predicted speeds of programs for the input.
+    ///
+    /// # Errors
+    /// When the policy fails.
+    pub fn speeds(&mut self, programs: &[Program]) -> Result<Vec<MemberSpeeds>, PolicyError> {
+        let run = self.run()?;
+        run.consider(programs)?;
+        Ok(programs.iter().filter_map(|program| run.known(program)).collect())
+    }
+}
+
+impl<P: SpeedModel> Choices for LearnedChoices<'_, P> {
+    fn first(&mut self, count: usize) -> Result<Vec<Choice>, PolicyError> {
+        let (objective, picking) = (self.objective, self.chooser.picking);
+        let run = self.run()?;
+        if picking == Picking::Likeliest {
+            return Ok(run.likeliest.iter().take(count).cloned().map(Choice::from).collect());
         }
-        if self.picking == Picking::RerankedWithCostModel {
-            let mut ranker = CostRanker.read(input)?;
-            // Where more are wanted than the beam has, those of the cost model fill up: they cost
-            // less.
-            found.extend(diverse_search(&mut *ranker, mask, OF_COST_MODEL.max(count))?);
-        }
-        let mut programs: Vec<Program> = Vec::new();
-        for hypothesis in found {
-            if !programs.contains(&hypothesis.program) {
-                programs.push(hypothesis.program);
-            }
-        }
-        let speeds = reading.speeds(&programs)?;
+        let programs = run.offered(count);
+        run.consider(&programs)?;
+        let known = programs.iter().filter_map(|program| run.known(program));
+        let speeds: Vec<MemberSpeeds> = known.collect();
         let choice = |place: usize| {
-            let (program, speeds): (&Program, &MemberSpeeds) =
-                (programs.get(place)?, speeds.get(place)?);
+            let (program, speeds) = (programs.get(place)?, speeds.get(place)?);
             Some(Choice { program: program.clone(), score: f64::from(mean(speeds, objective)) })
         };
         Ok(expected_fastest(&speeds, objective, count).into_iter().filter_map(choice).collect())
+    }
+}
+
+impl<'a> Run<'a> {
+    fn new(
+        policy: &impl SpeedModel,
+        input: &PolicyInput<'a>,
+        picking: Picking,
+    ) -> Result<Self, PolicyError> {
+        let mask = Mask::legal(&input.stats, input.task);
+        let mut reading = policy.read_for_speeds(input)?;
+        let likeliest = beam_search(&mut *reading, mask, BEAM)?;
+        let others = match picking {
+            Picking::RerankedWithCostModel => {
+                Some(Diverse::search(&mut *CostRanker.read(input)?, mask)?)
+            }
+            Picking::Likeliest | Picking::Reranked => None,
+        };
+        Ok(Self { reading, likeliest, others, considered: Vec::new() })
+    }
+
+    /// Programs of which `count` are to be chosen, each once.
+    fn offered(&self, count: usize) -> Vec<Program> {
+        // Where more are wanted than the beam has, those of the cost model fill up: they cost less.
+        let others = self.others.as_ref().map(|others| others.pick(OF_COST_MODEL.max(count)));
+        let mut programs: Vec<Program> = Vec::new();
+        for Hypothesis { program, .. } in self.likeliest.iter().chain(others.iter().flatten()) {
+            if !programs.contains(program) {
+                programs.push(program.clone());
+            }
+        }
+        programs
+    }
+
+    /// Has the speeds predicted of those of these programs of which they are not yet.
+    fn consider(&mut self, programs: &[Program]) -> Result<(), PolicyError> {
+        let is_new = |program: &&Program| self.known(program).is_none();
+        let new: Vec<Program> = programs.iter().filter(is_new).cloned().collect();
+        if !new.is_empty() {
+            let speeds = self.reading.speeds(&new)?;
+            self.considered.extend(new.into_iter().zip(speeds));
+        }
+        Ok(())
+    }
+
+    fn known(&self, program: &Program) -> Option<MemberSpeeds> {
+        let mut considered = self.considered.iter();
+        considered.find(|(known, _)| known == program).map(|(_, speeds)| *speeds)
     }
 }

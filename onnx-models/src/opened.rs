@@ -2,12 +2,17 @@
 
 use std::path::PathBuf;
 
-use sparserl_core::decode::{Chooser, CostChooser};
+use sparserl_core::decode::{
+    Choice, Choices, Chooser, CostChoices, CostChooser, PolicyError, PolicyInput,
+};
+use sparserl_core::language::Program;
+use sparserl_core::outcome::Objective;
 
-use crate::chooser::{LearnedChooser, Picking};
+use crate::chooser::{LearnedChoices, LearnedChooser, Picking};
 use crate::engine::{Engine, EngineError};
 use crate::model::{Model, ModelError};
 use crate::policy::OnnxPolicy;
+use crate::speeds::MemberSpeeds;
 
 /// Raised when the cost model's choice for some matrix changes.
 const COST_VERSION: &str = "6";
@@ -30,6 +35,39 @@ pub enum OpenedPolicy {
     Cost(CostChooser),
     /// A trained policy.
     Learned(Box<LearnedChooser<OnnxPolicy>>),
+}
+
+/// What an [`OpenedPolicy`] offers for one input and objective.
+pub enum OpenedChoices<'a> {
+    /// The cost model.
+    Cost(CostChoices<'a>),
+    /// A trained policy.
+    Learned(LearnedChoices<'a, OnnxPolicy>),
+}
+
+impl OpenedChoices<'_> {
+    /// Predicted speeds of programs for the input; the cost model predicts none.
+    ///
+    /// # Errors
+    /// When the policy fails.
+    pub fn speeds(
+        &mut self,
+        programs: &[Program],
+    ) -> Result<Option<Vec<MemberSpeeds>>, PolicyError> {
+        match self {
+            Self::Cost(_) => Ok(None),
+            Self::Learned(choices) => choices.speeds(programs).map(Some),
+        }
+    }
+}
+
+impl Choices for OpenedChoices<'_> {
+    fn first(&mut self, count: usize) -> Result<Vec<Choice>, PolicyError> {
+        match self {
+            Self::Cost(choices) => choices.first(count),
+            Self::Learned(choices) => choices.first(count),
+        }
+    }
 }
 
 /// A policy cannot be used.
@@ -66,6 +104,19 @@ impl OpenedPolicy {
         match self {
             Self::Cost(chooser) => chooser,
             Self::Learned(chooser) => chooser.as_ref(),
+        }
+    }
+
+    /// What it offers for an input.
+    #[must_use]
+    pub fn choices<'a>(
+        &'a self,
+        input: &'a PolicyInput<'a>,
+        objective: Objective,
+    ) -> OpenedChoices<'a> {
+        match self {
+            Self::Cost(chooser) => OpenedChoices::Cost(chooser.choices(input)),
+            Self::Learned(chooser) => OpenedChoices::Learned(chooser.choices(input, objective)),
         }
     }
 

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use clap::Args;
 use sparserl_core::pipeline::Budget;
 use sparserl_core::target::Target;
-use sparserl_core::task::Task;
 
 use super::{MOST_CANDIDATES, MatrixArgs, OpponentArgs, PolicyArgs, RegimeArgs, TaskArgs};
 
@@ -114,8 +113,8 @@ impl GenerateArgs {
     }
 
     /// The folder to write.
-    pub(crate) fn output(&self, task: Task) -> PathBuf {
-        self.output.clone().unwrap_or_else(|| self.matrix.folder_name(task).into())
+    pub(crate) fn output(&self) -> PathBuf {
+        self.output.clone().unwrap_or_else(|| self.matrix.folder_name(self.task.product()).into())
     }
 }
 
@@ -152,7 +151,7 @@ mod tests {
     fn the_folder_is_named_after_matrix_and_task() {
         let output = |arguments| {
             let args = generate(arguments);
-            args.output(args.task.task())
+            args.output()
         };
         assert_eq!(output("a/bcsstk17.mtx"), Path::new("bcsstk17.spmv.f32"));
         assert_eq!(

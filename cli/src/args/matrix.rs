@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use sparserl_core::matrix::Duplicates;
 use sparserl_core::matrix::file::{self, Limits, Options};
-use sparserl_core::task::{Operation, Task};
+use sparserl_core::task::{Operation, Precision};
 
 use crate::free_memory::free_memory;
 
@@ -78,14 +78,14 @@ impl MatrixArgs {
         file::stem(&name).unwrap_or(&name).replace([':', ',', '@'], "-")
     }
 
-    /// What a folder with a kernel of it for a task is called.
-    pub(super) fn folder_name(&self, task: Task) -> String {
-        let operation = match task.operation {
+    /// What a folder with a kernel of it is called that computes a product in such types.
+    pub(super) fn folder_name(&self, (operation, precision): (Operation, Precision)) -> String {
+        let operation = match operation {
             Operation::SpMV => "spmv".to_owned(),
             Operation::SpMM { columns } => format!("spmm{columns}"),
         };
         // A folder's name has no slash.
-        let precision = task.precision.to_string().replace('/', "-");
+        let precision = precision.to_string().replace('/', "-");
         format!("{}.{operation}.{precision}", self.stem())
     }
 }

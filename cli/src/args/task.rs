@@ -34,15 +34,15 @@ pub(crate) struct TaskArgs {
 }
 
 impl TaskArgs {
-    /// The task for a matrix with values.
-    pub(crate) fn task(&self) -> Task {
-        self.task_for(false)
+    /// The product and its element types, whatever matrix it is of.
+    pub(super) fn product(&self) -> (Operation, Precision) {
+        (operation(self.op, self.cols), self.dtype)
     }
 
     /// The task for a matrix which is a pattern, whose entries are all 1 because its file has no
     /// values, or has values.
     pub(crate) fn task_for(&self, is_pattern: bool) -> Task {
-        let (operation, precision) = (operation(self.op, self.cols), self.dtype);
+        let (operation, precision) = self.product();
         let usual = if is_pattern { Values::Variable } else { Values::Fixed };
         Task { operation, precision, values: self.values.map_or(usual, Values::from) }
     }
@@ -157,7 +157,7 @@ mod tests {
         let asked = |dtype: &str| {
             let words = ["x", "gen", "a.mtx", "--dtype", dtype];
             Cli::try_parse_from(words).map(|cli| match cli.command {
-                Command::Gen(args) => args.task.task().precision,
+                Command::Gen(args) => args.task.product().1,
                 _ => unreachable!("asked for gen"),
             })
         };

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use sparserl_core::outcome::Regime;
-use sparserl_core::task::Task;
 
 use super::{MatrixArgs, OpponentArgs, PolicyArgs, TaskArgs};
 
@@ -69,8 +68,8 @@ pub(crate) enum StoreChoice {
 
 impl TuneArgs {
     /// The folder to write.
-    pub(crate) fn output(&self, task: Task) -> PathBuf {
-        let usual = || format!("{}.tune", self.matrix.folder_name(task)).into();
+    pub(crate) fn output(&self) -> PathBuf {
+        let usual = || format!("{}.tune", self.matrix.folder_name(self.task.product())).into();
         self.output.clone().unwrap_or_else(usual)
     }
 
@@ -136,7 +135,7 @@ mod tests {
     fn the_folder_is_named_after_matrix_and_task() {
         let output = |arguments| {
             let args = tune(arguments);
-            args.output(args.task.task())
+            args.output()
         };
         assert_eq!(output("a/beam.mtx"), Path::new("beam.spmv.f32.tune"));
         assert_eq!(output("beam.mtx -o x"), Path::new("x"));

@@ -1,7 +1,9 @@
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::{
-    CostRanker, Hypothesis, Policy as _, PolicyError, PolicyInput, beam_search, diverse_search,
+    ConditionedPolicy, CostRanker, Diverse, Hypothesis, Policy as _, PolicyError, PolicyInput,
+    beam_search,
 };
 use crate::language::{Mask, Program};
 use crate::timing::Objective;
@@ -42,11 +44,29 @@ pub trait Chooser: Send + Sync {
     ) -> Result<Vec<Choice>, PolicyError>;
 }
 
+/// What a chooser offers for one matrix, task and objective. However often it is asked, the policy
+/// runs once: when it is asked first.
+pub trait Choices {
+    /// At most `count` programs, in the order that [`Chooser::choose`] gives them.
+    ///
+    /// # Errors
+    /// When the chooser fails.
+    fn first(&mut self, count: usize) -> Result<Vec<Choice>, PolicyError>;
+}
+
 /// Chooses what the cost model finds fastest, of different layouts and mappings; scores are
 /// log-probabilities of the [`CostRanker`]. The cost model knows one time of a program, so that all
 /// objectives are the same to it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CostChooser;
+
+impl CostChooser {
+    /// What it offers for an input.
+    #[must_use]
+    pub fn choices<'a>(self, input: &'a PolicyInput<'a>) -> CostChoices<'a> {
+        CostChoices { input, searched: None }
+    }
+}
 
 impl Chooser for CostChooser {
     fn name(&self) -> &str {
@@ -59,12 +79,31 @@ impl Chooser for CostChooser {
         _: Objective,
         count: usize,
     ) -> Result<Vec<Choice>, PolicyError> {
-        let mut ranker = CostRanker.read(input)?;
-        let mask = Mask::legal(&input.stats, input.task);
-        let mut found = diverse_search(&mut *ranker, mask, count)?;
+        self.choices(input).first(count)
+    }
+}
+
+/// What a [`CostChooser`] offers for one input.
+pub struct CostChoices<'a> {
+    input: &'a PolicyInput<'a>,
+    searched: Option<(Box<dyn ConditionedPolicy + 'a>, Diverse)>,
+}
+
+impl Choices for CostChoices<'_> {
+    fn first(&mut self, count: usize) -> Result<Vec<Choice>, PolicyError> {
+        let mask = Mask::legal(&self.input.stats, self.input.task);
+        let (ranker, diverse) = match &mut self.searched {
+            Some(searched) => searched,
+            none => {
+                let mut ranker = CostRanker.read(self.input)?;
+                let diverse = Diverse::search(&mut *ranker, mask)?;
+                none.insert((ranker, diverse))
+            }
+        };
+        let mut found = diverse.pick(count);
         if found.len() < count {
             // Too few that differ: the likeliest others fill up.
-            let others = beam_search(&mut *ranker, mask, 2 * count)?;
+            let others = beam_search(&mut **ranker, mask, 2 * count)?;
             let is_new = |c: &Hypothesis| found.iter().all(|known| known.program != c.program);
             let others: Vec<_> = others.into_iter().filter(is_new).collect();
             found.extend(others);
@@ -72,5 +111,33 @@ impl Chooser for CostChooser {
             found.sort_by(|a, b| b.log_probability.total_cmp(&a.log_probability));
         }
         Ok(found.into_iter().map(Choice::from).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::sync::Arc;
+
+    use super::*;
+    use crate::matrix::generate;
+    use crate::structure::MatrixStats;
+    use crate::target::Target;
+    use crate::task::{Dtype, Operation, Task};
+
+    #[test]
+    fn what_is_offered_depends_on_nothing_that_was_asked_before() {
+        let task = Task::new(Operation::SpMV, Dtype::F32);
+        // Of a small matrix few programs differ, so that others fill up.
+        for matrix in [generate::banded(3, 1, 1), generate::rmat(8, 8, 1)] {
+            let matrix = matrix.cast::<f32>().unwrap();
+            let stats = Arc::new(MatrixStats::new(matrix.view()));
+            let input = PolicyInput::new(stats, task, Target::H200);
+            let mut choices = CostChooser.choices(&input);
+            for count in [1, 8, 3, 200, 1] {
+                let alone = CostChooser.choose(&input, Objective::Cold, count).unwrap();
+                assert!(!alone.is_empty() && alone.len() <= count);
+                assert_eq!(choices.first(count).unwrap(), alone, "{count}");
+            }
+        }
     }
 }

@@ -14,6 +14,40 @@ const MARGIN: f64 = 16.0;
 /// What each program already chosen from a family costs the next one of it, in nats.
 const REPETITION: f64 = 2.0;
 
+/// Likely programs of many families that a search found, of which any number can be picked.
+#[derive(Clone, Debug)]
+pub struct Diverse(Vec<Hypothesis>);
+
+impl Diverse {
+    /// Searches for them.
+    ///
+    /// # Errors
+    /// When the policy fails.
+    pub fn search(policy: &mut dyn ConditionedPolicy, mask: Mask<'_>) -> Result<Self, PolicyError> {
+        let found = search(policy, mask, |steps| {
+            let bar = steps.first().map_or(0.0, |best| best.log_probability - MARGIN);
+            steps.retain(|step| step.log_probability >= bar);
+            let mut families = BTreeMap::<Vec<Word>, usize>::new();
+            steps.retain(|step| {
+                let tokens = step.beam.path.prefix().tokens().into_iter();
+                let family: Vec<Word> =
+                    tokens.chain([step.alternative.token]).filter_map(family_word).collect();
+                let known = families.len();
+                let taken = families.entry(family).or_insert(0);
+                *taken += 1;
+                *taken <= BEAMS_PER_FAMILY && (*taken > 1 || known < FAMILIES)
+            });
+        })?;
+        Ok(Self(found))
+    }
+
+    /// At most `count` of them, as [`diverse_search`] gives them: the first of more are the same.
+    #[must_use]
+    pub fn pick(&self, count: usize) -> Vec<Hypothesis> {
+        pick(self.0.clone(), count)
+    }
+}
+
 /// At most `count` likely programs that differ in their layouts or mappings, best first, for a
 /// choice by measurement: what a policy finds nearly as good may well be better.
 ///
@@ -28,21 +62,7 @@ pub fn diverse_search(
     mask: Mask<'_>,
     count: usize,
 ) -> Result<Vec<Hypothesis>, PolicyError> {
-    let found = search(policy, mask, |steps| {
-        let bar = steps.first().map_or(0.0, |best| best.log_probability - MARGIN);
-        steps.retain(|step| step.log_probability >= bar);
-        let mut families = BTreeMap::<Vec<Word>, usize>::new();
-        steps.retain(|step| {
-            let tokens = step.beam.path.prefix().tokens().into_iter();
-            let family: Vec<Word> =
-                tokens.chain([step.alternative.token]).filter_map(family_word).collect();
-            let known = families.len();
-            let taken = families.entry(family).or_insert(0);
-            *taken += 1;
-            *taken <= BEAMS_PER_FAMILY && (*taken > 1 || known < FAMILIES)
-        });
-    })?;
-    Ok(pick(found, count))
+    Ok(pick(Diverse::search(policy, mask)?.0, count))
 }
 
 /// One of the words that tell families apart.

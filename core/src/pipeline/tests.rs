@@ -9,7 +9,7 @@ use std::sync::{Condvar, Mutex};
 
 use super::*;
 use crate::codegen::CudaSource;
-use crate::decode::CostChooser;
+use crate::decode::{CostChoices, CostChooser};
 use crate::kernel::{Candidate, CudaCompiler};
 use crate::layout::{Packed, packings};
 use crate::matrix::generate;
@@ -82,7 +82,6 @@ fn run_with<E: Evaluator<Code = (), Error = Infallible>>(
 ) -> Generated<(), Infallible> {
     with_request(wanted, budget, |request| {
         let tools = Tools::<_, _, Infallible> {
-            chooser: &CostChooser,
             compiler: Some(compiler),
             made,
             evaluator,
@@ -90,7 +89,7 @@ fn run_with<E: Evaluator<Code = (), Error = Infallible>>(
             clock: &|| Duration::ZERO,
             observer: &mut |_| {},
         };
-        generate(request, tools).unwrap()
+        generate(request, &mut CostChooser.choices(request.input), tools).unwrap()
     })
 }
 
@@ -244,7 +243,6 @@ fn a_check_is_given_the_kernels_that_come_out_and_each_is_made_once() {
         let before = packings();
         let generated = with_request(2, Budget::Candidates(5), |request| {
             let tools = Tools {
-                chooser: &CostChooser,
                 compiler: Some(&compiler),
                 made: &[],
                 evaluator: measured.then_some(&mut evaluator),
@@ -252,7 +250,7 @@ fn a_check_is_given_the_kernels_that_come_out_and_each_is_made_once() {
                 clock: &|| Duration::ZERO,
                 observer: &mut |_| {},
             };
-            generate(request, tools).unwrap()
+            generate(request, &mut CostChooser.choices(request.input), tools).unwrap()
         });
         let made = generated.evaluation.map_or(4, |evaluation| evaluation.outcomes.len());
         assert_eq!((packings() - before, compiler.0.into_inner()), (made, made), "{measured}");
@@ -261,6 +259,38 @@ fn a_check_is_given_the_kernels_that_come_out_and_each_is_made_once() {
             assert!(Arc::ptr_eq(&artefact.kernel.packed, shown), "{measured}");
         }
         assert_eq!(generated.artefacts[1].verdict, Some(4));
+    }
+}
+
+/// The choices of the cost model, and how many were asked for each time.
+struct Asking<'a>(CostChoices<'a>, Vec<usize>);
+
+impl Choices for Asking<'_> {
+    fn first(&mut self, count: usize) -> Result<Vec<Choice>, PolicyError> {
+        self.1.push(count);
+        self.0.first(count)
+    }
+}
+
+#[test]
+fn more_choices_are_asked_for_only_where_too_many_were_refused() {
+    for (first, asked) in [(0, &[2][..]), (1, &[2, 2 + 4])] {
+        let mut check = Refusing { first, shown: Vec::new() };
+        let counts = with_request(2, Budget::Candidates(5), |request| {
+            let mut choices = Asking(CostChooser.choices(request.input), Vec::new());
+            let tools = Tools {
+                compiler: Some(&Counting::default()),
+                made: &[],
+                evaluator: None::<&mut Keeping>,
+                check: Some(&mut check),
+                clock: &|| Duration::ZERO,
+                observer: &mut |_| {},
+            };
+            let generated = generate(request, &mut choices, tools).unwrap();
+            assert_eq!(generated.artefacts.len(), 2);
+            choices.1
+        });
+        assert_eq!(counts, asked, "{first} refused");
     }
 }
 
