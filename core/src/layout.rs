@@ -27,7 +27,7 @@ mod sell;
 
 pub use array::{Array, ArrayData, ArrayRole, ElementType, Meaning};
 pub use bcsr::BcsrLayout;
-pub use call::PartSize;
+pub use call::{OwnSize, PartSize};
 pub use chunk::ChunkLayout;
 pub use cost::{CostConstants, CostModel, PartCost, PartTime, StartUp};
 pub use csr::CsrLayout;
@@ -44,7 +44,7 @@ pub use registry::{Alternative, Derivation, Layout, Mask, Node, Part, Program, S
 pub use sell::SellLayout;
 
 pub(crate) use array::ArrayReader;
-pub(crate) use call::{DeviceCall, DeviceCode, DeviceStruct, Member, Operand};
+pub(crate) use call::{Counted, DeviceCall, DeviceCode, DeviceStruct, Member, Operand};
 pub(crate) use layout_module::LayoutModule;
 pub(crate) use mapping::WIDEST_PANEL;
 pub(crate) use packed::part_name;

@@ -3,9 +3,9 @@ use alloc::string::{String, ToString};
 
 use crate::language::{Program, Rows};
 use crate::layout::{
-    ArrayRole, ElementType, LayoutModule, Packed, PackedPart, PartSize, each_layout, part_name,
+    ArrayRole, Counted, ElementType, LayoutModule, Packed, PackedPart, PartSize, each_layout,
+    part_name,
 };
-use crate::structure::FOUR;
 use crate::task::Operation;
 
 /// A parameter of a kernel.
@@ -159,10 +159,6 @@ impl Size {
     /// What it means in the kernel of a program with some number of parts, in words.
     #[must_use]
     pub fn meaning(self, parts: usize) -> String {
-        let of = |part: usize| match parts {
-            1 => "A".to_string(),
-            _ => format!("part {part}"),
-        };
         match self {
             Self::Lines(array) => {
                 format!("lines of 128 bytes of {} to prefetch, or 0", array.name(parts))
@@ -170,19 +166,10 @@ impl Size {
             Self::OutputStreamed(output) => {
                 format!("1 where {output} is the first to leave the L2 cache, else 0")
             }
-            Self::Part { part, what } => match what {
-                PartSize::Rows => format!("rows of {}", of(part)),
-                PartSize::Columns => "columns of A".to_string(),
-                PartSize::FirstRow => format!("first row of {}", of(part)),
-                PartSize::FirstBlock => format!("first block of {}", of(part)),
-                PartSize::Entries => format!("entries of {}", of(part)),
-                PartSize::MergeItems => format!("rows and entries of {} together", of(part)),
-                PartSize::Tiles => format!("tiles of {}", of(part)),
-                PartSize::Chunks => format!("chunks of rows of {}", of(part)),
-                PartSize::Diagonals => format!("diagonals of {}", of(part)),
-                PartSize::FoursPerRow => format!("slots / 4 of each row of {}", of(part)),
-                PartSize::PanelBlocks => format!("blocks of each column panel of {}", of(part)),
-            },
+            Self::Part { part, what } => what.meaning(&match parts {
+                1 => "A".to_string(),
+                _ => format!("part {part}"),
+            }),
         }
     }
 
@@ -206,10 +193,6 @@ impl Size {
 }
 
 fn part_size(packed: &Packed, part: &PackedPart, what: PartSize) -> Option<u64> {
-    let elements = match what.array() {
-        Some(array) => part.array(array)?.len(),
-        None => 0,
-    };
     Some(match what {
         PartSize::Rows => part.rows.len() as u64,
         PartSize::Columns => packed.cols as u64,
@@ -219,19 +202,19 @@ fn part_size(packed: &Packed, part: &PackedPart, what: PartSize) -> Option<u64> 
         },
         PartSize::FirstBlock => part.first_block.into(),
         PartSize::Entries => part.nnz as u64,
-        PartSize::MergeItems => (part.rows.len() + part.nnz) as u64,
-        PartSize::Tiles => {
-            // Two sums for each column of the dense operands.
-            let columns = packed.program.task.operation.columns() as usize;
-            (elements / (2 * columns)) as u64
-        }
-        PartSize::Chunks | PartSize::Diagonals => elements as u64,
-        PartSize::FoursPerRow => (elements / FOUR as usize / part.rows.len().max(1)) as u64,
         PartSize::PanelBlocks => {
             let (task, block) = (packed.program.task, packed.program.block.threads());
             let call = each_layout!(&part.layout, layout => layout.call(task, block));
             // Kernels divide by it, also where the part has no rows.
             (part.blocks / call.mapping.panels).max(1).into()
+        }
+        PartSize::Own(own) => {
+            let elements = match own.array {
+                Some(array) => part.array(array)?.len(),
+                None => 0,
+            };
+            let columns = packed.program.task.operation.columns() as usize;
+            (own.of)(Counted { rows: part.rows.len(), nnz: part.nnz, elements, columns }) as u64
         }
     })
 }

@@ -55,16 +55,13 @@ impl PartSignature {
     pub(super) fn size_type(&self, size: PartSize) -> ElementType {
         match size {
             PartSize::Entries => self.element("row_offsets").unwrap_or(ElementType::U32),
-            PartSize::MergeItems => self.item,
+            PartSize::Own(own) if own.counts_items => self.item,
             PartSize::Rows
             | PartSize::Columns
             | PartSize::FirstRow
             | PartSize::FirstBlock
-            | PartSize::Tiles
-            | PartSize::Chunks
-            | PartSize::Diagonals
-            | PartSize::FoursPerRow
-            | PartSize::PanelBlocks => ElementType::U32,
+            | PartSize::PanelBlocks
+            | PartSize::Own(_) => ElementType::U32,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The call of a layout's device code, as data.
 
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -198,19 +200,49 @@ pub enum PartSize {
     FirstBlock,
     /// Its entries.
     Entries,
-    /// Its entries and rows together.
-    MergeItems,
-    /// Its merge tiles.
-    Tiles,
-    /// Its chunks of rows.
-    Chunks,
-    /// Its diagonals.
-    Diagonals,
-    /// Slots of each of its rows, counted by fours.
-    FoursPerRow,
     /// Its blocks of each column panel.
     PanelBlocks,
+    /// One that parts of its layout alone have.
+    Own(&'static OwnSize),
 }
+
+/// A size that only parts of one layout have, which brings all that is to be known of it.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnSize {
+    /// Name in device code.
+    pub(crate) name: &'static str,
+    /// What it is, in words; `{}` stands for the part.
+    pub(crate) meaning: &'static str,
+    /// The array of the part whose elements tell it, where one does.
+    pub(crate) array: Option<&'static str>,
+    /// Whether it is as many as the [items](super::LayoutModule::most_items) that device code
+    /// counts, and so has their type.
+    pub(crate) counts_items: bool,
+    /// The number for a packed part.
+    pub(crate) of: fn(Counted) -> usize,
+}
+
+/// What the number depends on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Counted {
+    /// Rows of the part.
+    pub(crate) rows: usize,
+    /// Entries of these rows.
+    pub(crate) nnz: usize,
+    /// Elements of the array that tells it; 0 without one.
+    pub(crate) elements: usize,
+    /// Columns of the dense operands.
+    pub(crate) columns: usize,
+}
+
+impl PartialEq for OwnSize {
+    /// Within a layout, sizes differ in their names.
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for OwnSize {}
 
 impl PartSize {
     /// Name in device code.
@@ -221,28 +253,33 @@ impl PartSize {
             Self::FirstRow => "first_row",
             Self::FirstBlock => "first_block",
             Self::Entries => "entry_count",
-            Self::MergeItems => "item_count",
-            Self::Tiles => "tile_count",
-            Self::Chunks => "chunk_count",
-            Self::Diagonals => "diagonal_count",
-            Self::FoursPerRow => "fours_per_row",
             Self::PanelBlocks => "panel_blocks",
+            Self::Own(own) => own.name,
+        }
+    }
+
+    /// What it is in words, where the part is called so.
+    pub(crate) fn meaning(self, part: &str) -> String {
+        match self {
+            Self::Rows => format!("rows of {part}"),
+            Self::Columns => "columns of A".into(),
+            Self::FirstRow => format!("first row of {part}"),
+            Self::FirstBlock => format!("first block of {part}"),
+            Self::Entries => format!("entries of {part}"),
+            Self::PanelBlocks => format!("blocks of each column panel of {part}"),
+            Self::Own(own) => own.meaning.replace("{}", part),
         }
     }
 
     /// The array of the part whose elements tell it, where one does.
     pub(crate) fn array(self) -> Option<&'static str> {
         match self {
-            Self::Tiles => Some("carry"),
-            Self::Chunks => Some("chunk_rows"),
-            Self::Diagonals => Some("diagonals"),
-            Self::FoursPerRow => Some("columns"),
+            Self::Own(own) => own.array,
             Self::Rows
             | Self::Columns
             | Self::FirstRow
             | Self::FirstBlock
             | Self::Entries
-            | Self::MergeItems
             | Self::PanelBlocks => None,
         }
     }

@@ -4,7 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::array::{Array, ArrayData, Meaning, Stored};
-use super::call::{DeviceCall, DeviceCode, PartSize, Shares};
+use super::call::{DeviceCall, DeviceCode, OwnSize, PartSize, Shares};
 use super::coding::{Counted, Decoder, pack_entries};
 use super::cost::{CostModel, PartCost, StartUp, WarpSteps};
 use super::layout_module::{LayoutModule, field};
@@ -148,6 +148,15 @@ fn offsets(chunks: &[Chunk]) -> ArrayData {
     });
     ArrayData::positions(end, each.chain(core::iter::once(end)))
 }
+
+/// Its chunks of rows.
+const CHUNK_COUNT: OwnSize = OwnSize {
+    name: "chunk_count",
+    meaning: "chunks of rows of {}",
+    array: Some("chunk_rows"),
+    counts_items: false,
+    of: |part| part.elements,
+};
 
 impl LayoutModule for ChunkLayout {
     const WORD: Word = Word::Chunk;
@@ -294,7 +303,7 @@ impl LayoutModule for ChunkLayout {
             .columns_at_once(FOUR)
             .block()
             .column_tile()
-            .size(PartSize::Chunks)
+            .size(PartSize::Own(&CHUNK_COUNT))
             .array("chunk_offsets")
             .array("chunk_rows")
             .array("cuts")

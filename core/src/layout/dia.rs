@@ -4,7 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::array::{Array, ArrayData, Meaning, Stored};
-use super::call::{DeviceCall, DeviceCode, PartSize, Shares};
+use super::call::{DeviceCall, DeviceCode, OwnSize, PartSize, Shares};
 use super::coding::{Decoder, pack_filled};
 use super::cost::{CostModel, PartCost, StartUp, WarpSteps};
 use super::layout_module::{LayoutModule, field};
@@ -59,6 +59,15 @@ impl DiaLayout {
 /// The statements of SpMV and of SpMM.
 const ROWS_CODE: DeviceCode = DeviceCode::Statements(include_str!("../../cuda/dia_rows.cuh"));
 const COLUMNS_CODE: DeviceCode = DeviceCode::Statements(include_str!("../../cuda/dia_columns.cuh"));
+
+/// Its diagonals.
+const DIAGONAL_COUNT: OwnSize = OwnSize {
+    name: "diagonal_count",
+    meaning: "diagonals of {}",
+    array: Some("diagonals"),
+    counts_items: false,
+    of: |part| part.elements,
+};
 
 impl LayoutModule for DiaLayout {
     const WORD: Word = Word::Dia;
@@ -185,7 +194,7 @@ impl LayoutModule for DiaLayout {
                 .block()
                 .size(PartSize::Rows),
         };
-        call.array("diagonals").size(PartSize::Diagonals).dense()
+        call.array("diagonals").size(PartSize::Own(&DIAGONAL_COUNT)).dense()
     }
 
     fn cost(&self, site: Site, model: &CostModel<'_>) -> PartCost {

@@ -4,7 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::array::{Array, ArrayData, Meaning, Stored};
-use super::call::{DeviceCall, DeviceCode, PartSize, Shares};
+use super::call::{DeviceCall, DeviceCode, OwnSize, PartSize, Shares};
 use super::coding::{Counted, Decoder, pack_entries};
 use super::cost::{CostModel, PartCost, StartUp, WarpSteps};
 use super::layout_module::{LayoutModule, field};
@@ -52,6 +52,15 @@ impl EllLayout {
         Mapping::new(task, Lanes::Threads(self.lanes), self.access, block)
     }
 }
+
+/// Slots of each of its rows, counted by fours.
+const FOURS_PER_ROW: OwnSize = OwnSize {
+    name: "fours_per_row",
+    meaning: "slots / 4 of each row of {}",
+    array: Some("columns"),
+    counts_items: false,
+    of: |part| part.elements / FOUR as usize / part.rows.max(1),
+};
 
 impl LayoutModule for EllLayout {
     const WORD: Word = Word::Ell;
@@ -175,7 +184,7 @@ impl LayoutModule for EllLayout {
             .columns_at_once(FOUR)
             .block()
             .size(PartSize::Rows)
-            .size(PartSize::FoursPerRow)
+            .size(PartSize::Own(&FOURS_PER_ROW))
             .array("row_lengths")
             .dense()
     }

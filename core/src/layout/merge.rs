@@ -4,7 +4,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::array::{Array, ArrayData, Meaning, Stored};
-use super::call::{DeviceCall, DeviceCode, DeviceStruct, Member, PartSize, Shares};
+use super::call::{DeviceCall, DeviceCode, DeviceStruct, Member, OwnSize, PartSize, Shares};
 use super::coding::{Counted, Decoder, pack_entries, shared_entries};
 use super::cost::{CostModel, PartCost, StartUp, WarpSteps};
 use super::layout_module::{LayoutModule, field};
@@ -51,6 +51,24 @@ pub enum Reduction {
 /// Items of the largest tile, which device code adds to numbers of items.
 const LARGEST_TILE: u64 = 1 << 17;
 
+/// Its entries and rows together.
+const ITEM_COUNT: OwnSize = OwnSize {
+    name: "item_count",
+    meaning: "rows and entries of {} together",
+    array: None,
+    counts_items: true,
+    of: |part| part.rows + part.nnz,
+};
+/// Its merge tiles.
+const TILE_COUNT: OwnSize = OwnSize {
+    name: "tile_count",
+    meaning: "tiles of {}",
+    array: Some("carry"),
+    counts_items: false,
+    // Two sums for each column of the dense operands.
+    of: |part| part.elements / (2 * part.columns),
+};
+
 /// Where tiles begin, for threads that walk rows.
 const TILES: DeviceStruct = DeviceStruct {
     name: "MergeTiles",
@@ -65,9 +83,9 @@ const TILES: DeviceStruct = DeviceStruct {
 /// The bits of row ends, for threads and groups that walk items.
 const ITEMS: DeviceStruct = DeviceStruct {
     name: "MergeItems",
-    counts: Some(PartSize::MergeItems),
+    counts: Some(PartSize::Own(&ITEM_COUNT)),
     members: &[
-        Member::Size(PartSize::MergeItems),
+        Member::Size(PartSize::Own(&ITEM_COUNT)),
         Member::Array("row_ends"),
         Member::Array("warp_rows"),
         Member::Array("borders"),
@@ -77,7 +95,11 @@ const ITEMS: DeviceStruct = DeviceStruct {
 const CARRY: DeviceStruct = DeviceStruct {
     name: "Carry",
     counts: None,
-    members: &[Member::Size(PartSize::Tiles), Member::Array("carry"), Member::Array("tickets")],
+    members: &[
+        Member::Size(PartSize::Own(&TILE_COUNT)),
+        Member::Array("carry"),
+        Member::Array("tickets"),
+    ],
 };
 
 /// Items whose tiles fit in shared memory, and their partial sums in a workspace.

@@ -50,6 +50,9 @@ impl From<Unmade> for Outcome {
 /// A kernel, or why there is none.
 pub(super) type Attempt<C> = Result<Kernel<C>, Unmade>;
 
+/// Code of CUDA from anywhere, nothing without a compiler; or what becomes of what it refuses.
+type CudaCode<C> = Result<Option<C>, Outcome>;
+
 /// No kernels can be made: what is broken is not a program.
 #[derive(Debug, thiserror::Error)]
 pub enum MakeError<E> {
@@ -306,11 +309,8 @@ impl<K: Compiler> Compiling<'_, K> {
         }
     }
 
-    /// Code of CUDA from anywhere, where there is a compiler; or what becomes of what it refuses.
-    fn compile_cuda<F>(
-        &self,
-        cuda: &F,
-    ) -> Result<Result<Option<K::Code>, Outcome>, MakeError<K::Error>>
+    /// Compiles CUDA from anywhere, where there is a compiler.
+    fn compile_cuda<F>(&self, cuda: &F) -> Result<CudaCode<K::Code>, MakeError<K::Error>>
     where
         K: CudaCompiler<F>,
     {
