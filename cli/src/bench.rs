@@ -41,7 +41,7 @@ use crate::progress::Progress;
 use crate::{console, gpu, recordings, whole_file};
 use document::Document;
 use measure::{Bench, steps_per_matrix};
-use results::{Generator, RESULTS, Results, Settings, Store};
+use results::{BenchResults, Generator, RESULTS, Settings, Store};
 
 const REPORT: &str = "report.html";
 
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
     let devices = evaluators.iter().map(|evaluator| evaluator.facts().clone()).collect();
     let store = Store::open(
         &args.output,
-        Results::new(Generator::with(&policy), devices, settings),
+        BenchResults::new(Generator::with(&policy), devices, settings),
         args.resume,
     )?;
     let recorder = recordings::open(args.record.as_deref())?;
@@ -95,7 +95,7 @@ fn measure<E: Instrument + Send>(
     recorder: Option<Recorder>,
     shown: bool,
     print: &(dyn Fn(&str) -> anyhow::Result<()> + Sync),
-) -> anyhow::Result<Results> {
+) -> anyhow::Result<BenchResults> {
     let settings = store.asked().clone();
     let steps = sources.len() * steps_per_matrix(settings.tasks.len());
     let progress = Progress::new(steps, shown);
@@ -123,7 +123,7 @@ fn measure<E: Instrument + Send>(
 
 /// Makes the report anew from the results of an earlier run.
 pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<()> {
-    let results = Results::read(&args.results)?;
+    let results = BenchResults::read(&args.results)?;
     if args.markdown {
         return console::print(&markdown::tables(&results));
     }
@@ -139,7 +139,7 @@ pub(crate) fn report(args: &ReportArgs) -> anyhow::Result<()> {
 }
 
 /// Says what came out and writes the report.
-fn finish(results: &Results, args: &BenchArgs) -> anyhow::Result<()> {
+fn finish(results: &BenchResults, args: &BenchArgs) -> anyhow::Result<()> {
     let folder = &args.output;
     if args.json {
         console::print(&results.json()?)?;
@@ -152,7 +152,7 @@ fn finish(results: &Results, args: &BenchArgs) -> anyhow::Result<()> {
 }
 
 /// Writes the report; an error where something was skipped.
-fn complete(results: &Results, folder: &Path) -> anyhow::Result<()> {
+fn complete(results: &BenchResults, folder: &Path) -> anyhow::Result<()> {
     whole_file::write(&folder.join(REPORT), report::html(results)?.as_bytes())?;
     match results.skipped.len() {
         0 => Ok(()),

@@ -34,7 +34,7 @@ use candidates::{Candidate, Problem};
 use document::Document;
 use emulating::Emulating;
 use measuring::Measuring;
-use results::{JudgedFile, JudgedOn, MatrixResult, Method, Results, Settings};
+use results::{EvalResults, JudgedFile, JudgedOn, MatrixResult, Method, Settings};
 
 pub(crate) fn run(args: &EvalArgs) -> anyhow::Result<Ending> {
     let evaluated = match args.emulation.emulate {
@@ -66,7 +66,7 @@ fn measuring<I: Instrument>(
 
 /// What came out.
 struct Evaluated {
-    results: Results,
+    results: EvalResults,
     /// On what was given.
     notes: Vec<String>,
     /// Why candidates are not among the results, a line for each.
@@ -86,7 +86,7 @@ fn evaluate<J: Jury>(
         results::check_folder(path)?;
     }
     let earlier = match &args.output {
-        Some(path) if args.resume => Results::read(path, &settings)?,
+        Some(path) if args.resume => EvalResults::read(path, &settings)?,
         Some(path) => {
             results::check_free(path)?;
             None
@@ -119,7 +119,8 @@ fn evaluate<J: Jury>(
             });
             let mut run =
                 Run { jury: open(task)?, task, progress: &progress, unjudged: Vec::new() };
-            let results = earlier.unwrap_or_else(|| Results::new(settings, run.jury.judges_on()));
+            let results =
+                earlier.unwrap_or_else(|| EvalResults::new(settings, run.jury.judges_on()));
             let results = run.judge_all(results, pending, args)?;
             unjudged = run.unjudged;
             results
@@ -174,10 +175,10 @@ struct Run<'a, J> {
 impl<J: Jury> Run<'_, J> {
     fn judge_all(
         &mut self,
-        mut results: Results,
+        mut results: EvalResults,
         pending: Vec<(Problem, MatrixIdentity)>,
         args: &EvalArgs,
-    ) -> anyhow::Result<Results> {
+    ) -> anyhow::Result<EvalResults> {
         if let Some(path) = &args.output {
             results.check_instrument(path, &self.jury.judges_on())?;
         }

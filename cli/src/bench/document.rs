@@ -6,7 +6,7 @@ use serde::Serialize;
 use sparserl_core::results::{ByRegime, ByRival, Counts, Spread, ValueSource};
 use sparserl_core::task::Task;
 
-use super::results::{Case, Results, Skipped};
+use super::results::{BenchResults, Case, Skipped};
 use super::totals::{self, TaskTotals};
 use crate::text;
 
@@ -41,7 +41,7 @@ struct Totals<'a> {
 
 impl<'a> Document<'a> {
     /// Of results.
-    pub(crate) fn new(results: &'a Results) -> Self {
+    pub(crate) fn new(results: &'a BenchResults) -> Self {
         let baselines = results.cases.iter().flat_map(|case| &case.opponents.baselines);
         let of_task = |totals: TaskTotals<'a>| {
             let kinds = totals.by_kind();

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use sparserl_core::outcome::Regime;
 use sparserl_core::results::{Rival, Spread, ValueSource};
 
-use super::results::{Case, Results};
+use super::results::{BenchResults, Case};
 use super::totals::{self, TaskTotals, ratio};
 use crate::matrix_source::MatrixSource;
 
@@ -14,7 +14,7 @@ type IsKind = fn(&Case) -> bool;
 
 /// A table for each source of values and kind of matrix: all of them, real ones, generated ones.
 /// Under each, every loss against the best.
-pub(crate) fn tables(results: &Results) -> String {
+pub(crate) fn tables(results: &BenchResults) -> String {
     let mut text = String::new();
     for values in [ValueSource::Random, ValueSource::File] {
         let totals = totals::by_task(results);

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::results::Results;
+use super::results::BenchResults;
 use crate::matrix_source::without_extension;
 
 /// The same results with matrices called without their extensions, but for those that only these
 /// tell apart.
-pub(crate) fn shortened(results: &Results) -> Results {
+pub(crate) fn shortened(results: &BenchResults) -> BenchResults {
     let mut results = results.clone();
     let names = results.cases.iter().map(|case| &case.matrix.identity.name);
     let all: BTreeSet<String> =

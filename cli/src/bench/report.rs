@@ -12,7 +12,7 @@ use sparserl_core::results::{Comparison, Rival};
 
 use super::charts::{self, Along, Point};
 use super::names;
-use super::results::{Case, Generator, Results};
+use super::results::{BenchResults, Case, Generator};
 use super::totals::{self, TaskTotals, ratio};
 use crate::text::{time, times};
 use opening::Section;
@@ -25,7 +25,7 @@ const STYLE: &str = include_str!("report.css");
 ///
 /// # Errors
 /// When a chart cannot be drawn.
-pub(crate) fn html(results: &Results) -> anyhow::Result<String> {
+pub(crate) fn html(results: &BenchResults) -> anyhow::Result<String> {
     let results = &names::shortened(results);
     let tasks = totals::by_task(results);
     let (contents, parts): (Vec<Section>, Vec<Markup>) =
@@ -52,7 +52,10 @@ pub(crate) fn html(results: &Results) -> anyhow::Result<String> {
 }
 
 /// What follows the opening, each part with its place and name.
-fn sections(results: &Results, tasks: &[TaskTotals<'_>]) -> anyhow::Result<Vec<(Section, Markup)>> {
+fn sections(
+    results: &BenchResults,
+    tasks: &[TaskTotals<'_>],
+) -> anyhow::Result<Vec<(Section, Markup)>> {
     let section = |id: &str, name: &str| (id.to_owned(), name.to_owned());
     let mut sections = vec![
         (section("summary", "Summary"), summary(results, tasks)),
@@ -82,7 +85,7 @@ fn deciding(totals: &TaskTotals<'_>) -> Regime {
     if totals.cases.iter().any(is_cold) { Regime::Cold } else { Regime::Warm }
 }
 
-fn what_was_run(results: &Results) -> Markup {
+fn what_was_run(results: &BenchResults) -> Markup {
     let settings = &results.settings;
     let Generator { software, policy, policy_version } = &results.generator;
     let tasks: Vec<String> = settings.tasks.iter().map(ToString::to_string).collect();
@@ -128,7 +131,7 @@ fn what_was_run(results: &Results) -> Markup {
     }
 }
 
-fn summary(results: &Results, tasks: &[TaskTotals<'_>]) -> Markup {
+fn summary(results: &BenchResults, tasks: &[TaskTotals<'_>]) -> Markup {
     html! {
         p { "Time of the opponent over ours: above 1 we are faster. " b { "DEFAULT" }
             " is the algorithm that cuSPARSE takes unasked, called without analysis, as most people call it; "
@@ -207,7 +210,7 @@ fn losses(tasks: &[TaskTotals<'_>]) -> Markup {
     }
 }
 
-fn skipped(results: &Results) -> Markup {
+fn skipped(results: &BenchResults) -> Markup {
     html! {
         p { "Not measured, and in no other table:" }
         ul { @for skipped in &results.skipped { li {

@@ -31,7 +31,7 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// All of a benchmark.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Results {
+pub(crate) struct BenchResults {
     pub(crate) format: String,
     /// When the first run began: UTC, RFC 3339.
     pub(crate) started: String,
@@ -212,7 +212,7 @@ pub(crate) struct Skipped {
     pub(crate) reason: String,
 }
 
-impl Results {
+impl BenchResults {
     /// Nothing measured yet.
     pub(crate) fn new(generator: Generator, devices: Vec<DeviceFacts>, settings: Settings) -> Self {
         Self {
@@ -294,7 +294,7 @@ impl Results {
 #[derive(Debug)]
 pub(crate) struct Store {
     path: PathBuf,
-    results: Results,
+    results: BenchResults,
     /// What this run is to measure; the results may be of more.
     asked: Settings,
 }
@@ -304,7 +304,7 @@ impl Store {
     ///
     /// # Errors
     /// When the folder holds results that must not be replaced or cannot be continued.
-    pub(crate) fn open(folder: &Path, fresh: Results, resume: bool) -> anyhow::Result<Self> {
+    pub(crate) fn open(folder: &Path, fresh: BenchResults, resume: bool) -> anyhow::Result<Self> {
         let path = folder.join(RESULTS);
         let asked = fresh.settings.clone();
         if !resume {
@@ -317,7 +317,7 @@ impl Store {
             store.write()?;
             return Ok(store);
         }
-        let mut results = Results::read(&path)?;
+        let mut results = BenchResults::read(&path)?;
         let differs = |what, was: &str, is: &str| {
             anyhow::anyhow!(
                 "{}: measured with another {what} ({was}; now {is}); choose another folder with \
@@ -355,11 +355,11 @@ impl Store {
         &self.asked
     }
 
-    pub(crate) fn results(&self) -> &Results {
+    pub(crate) fn results(&self) -> &BenchResults {
         &self.results
     }
 
-    pub(crate) fn into_results(self) -> Results {
+    pub(crate) fn into_results(self) -> BenchResults {
         self.results
     }
 

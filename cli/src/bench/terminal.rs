@@ -5,7 +5,7 @@ use std::fmt::Write;
 use sparserl_core::outcome::Regime;
 use sparserl_core::results::{Figures, Rival};
 
-use super::results::{Case, Results};
+use super::results::{BenchResults, Case};
 use super::totals::{self, TaskTotals, ratio};
 use crate::text::{table, time, times};
 
@@ -46,7 +46,7 @@ fn compare(line: &mut String, regime: Regime, figures: &Figures) {
 }
 
 /// The table at the end, and under it what a mean would hide.
-pub(crate) fn summary(results: &Results) -> String {
+pub(crate) fn summary(results: &BenchResults) -> String {
     let tasks = totals::by_task(results);
     let mut header = vec!["task".to_owned(), "cases".to_owned()];
     for regime in Regime::ALL {

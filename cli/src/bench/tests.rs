@@ -175,7 +175,7 @@ fn run_in(
     settings: Settings,
     fake: &mut Fake,
     resume: bool,
-) -> (Results, Vec<String>) {
+) -> (BenchResults, Vec<String>) {
     let (results, lines) = run_recorded(folder, settings, fake, resume, None);
     (results.unwrap(), lines)
 }
@@ -186,11 +186,12 @@ fn run_recorded(
     fake: &mut Fake,
     resume: bool,
     recorder: Option<Recorder>,
-) -> (anyhow::Result<Results>, Vec<String>) {
+) -> (anyhow::Result<BenchResults>, Vec<String>) {
     let sources: Vec<MatrixSource> =
         settings.matrices.iter().flat_map(|m| MatrixSource::parse(m).unwrap()).collect();
     let store =
-        Store::open(folder, Results::new(generator(), vec![device()], settings), resume).unwrap();
+        Store::open(folder, BenchResults::new(generator(), vec![device()], settings), resume)
+            .unwrap();
     let lines = Mutex::new(Vec::new());
     let print = |line: &str| {
         lines.lock().unwrap().push(line.to_owned());
@@ -218,7 +219,7 @@ fn a_run_keeps_everything_and_chooses_the_fastest_right_candidate() {
     let (results, lines) =
         run_in(place.path(), settings(&MATRICES, &tasks), &mut Fake::default(), false);
     assert_eq!(results.cases.len(), 10);
-    assert_eq!(Results::read(&place.path().join(RESULTS)).unwrap(), results);
+    assert_eq!(BenchResults::read(&place.path().join(RESULTS)).unwrap(), results);
     for case in &results.cases {
         assert!(case.candidates.len() > 5, "{}", case.matrix.identity.name);
         if case.matrix.identity.nnz == NOTHING_RIGHT {
@@ -309,7 +310,7 @@ fn a_run_goes_on_where_another_ended() {
     // Without --resume, and on another GPU, nothing is touched.
     let before = fs::read(place.path().join(RESULTS)).unwrap();
     let open = |device, resume| {
-        let fresh = Results::new(generator(), vec![device], settings(&MATRICES, &tasks));
+        let fresh = BenchResults::new(generator(), vec![device], settings(&MATRICES, &tasks));
         Store::open(place.path(), fresh, resume).unwrap_err().to_string()
     };
     assert!(open(device(), false).contains("--resume"));
@@ -470,6 +471,6 @@ fn names_are_short_where_they_tell_matrices_apart() {
 #[test]
 fn a_report_of_no_cases_is_a_page() {
     let page =
-        report::html(&Results::new(generator(), vec![device()], settings(&[], &[]))).unwrap();
+        report::html(&BenchResults::new(generator(), vec![device()], settings(&[], &[]))).unwrap();
     assert!(page.contains("No ratio is below 1."));
 }

@@ -7,7 +7,7 @@ use sparserl_core::outcome::Regime;
 use sparserl_core::results::{Rival, Spread, ValueSource};
 use sparserl_core::task::Task;
 
-use super::results::{Case, Results};
+use super::results::{BenchResults, Case};
 use crate::matrix_source::MatrixSource;
 
 /// The cases of one task and one source of values.
@@ -21,7 +21,7 @@ pub(crate) struct TaskTotals<'a> {
 
 /// All cases by source of values and task: products with random values are never counted with those
 /// of a file, which a kernel may know.
-pub(crate) fn by_task(results: &Results) -> Vec<TaskTotals<'_>> {
+pub(crate) fn by_task(results: &BenchResults) -> Vec<TaskTotals<'_>> {
     let mut tasks: BTreeMap<(ValueSource, Task), Vec<&Case>> = BTreeMap::new();
     for case in &results.cases {
         tasks.entry((case.values, case.task)).or_default().push(case);

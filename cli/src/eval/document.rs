@@ -4,21 +4,21 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::results::Results;
+use super::results::EvalResults;
 use super::summary::Summary;
 use crate::whole_file;
 
 #[derive(Serialize)]
 pub(crate) struct Document<'a> {
     #[serde(flatten)]
-    results: &'a Results,
+    results: &'a EvalResults,
     /// Not read back.
     summary: Summary,
 }
 
 impl<'a> Document<'a> {
     /// Of results, with pass@k for some k.
-    pub(crate) fn new(results: &'a Results, sizes: &[u32]) -> Self {
+    pub(crate) fn new(results: &'a EvalResults, sizes: &[u32]) -> Self {
         Self { results, summary: Summary::new(results, sizes) }
     }
 

@@ -28,7 +28,7 @@ const FORMAT: &str = "sparserl eval 2";
 
 /// All of an evaluation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Results {
+pub(crate) struct EvalResults {
     format: String,
     #[serde(flatten)]
     pub(crate) settings: Settings,
@@ -181,7 +181,7 @@ impl Settings {
     }
 }
 
-impl Results {
+impl EvalResults {
     pub(crate) fn new(settings: Settings, instrument: JudgedOn) -> Self {
         Self { format: FORMAT.to_owned(), settings, instrument, matrices: Vec::new() }
     }

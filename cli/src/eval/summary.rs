@@ -11,7 +11,7 @@ use sparserl_core::results::{
     fast_at_p, fastest, pass_at_k,
 };
 
-use super::results::{JudgedFile, MatrixResult, Results, Settings};
+use super::results::{EvalResults, JudgedFile, MatrixResult, Settings};
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Summary {
@@ -60,7 +60,7 @@ pub(crate) struct Best {
 
 impl Summary {
     /// With pass@k for the given k.
-    pub(crate) fn new(results: &Results, sizes: &[u32]) -> Self {
+    pub(crate) fn new(results: &EvalResults, sizes: &[u32]) -> Self {
         let of = |result| MatrixSummary::new(result, &results.settings, sizes);
         let matrices: Vec<_> = results.matrices.iter().map(of).collect();
         let all = Totals::new(&matrices, sizes);

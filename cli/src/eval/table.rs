@@ -8,7 +8,7 @@ use sparserl_core::outcome::Regime;
 use sparserl_core::results::{Counts, Mean, Rival, Spread};
 use sparserl_gpu::emulated::ground::Extent;
 
-use super::results::{Emulator, Results};
+use super::results::{Emulator, EvalResults};
 use super::summary::{MatrixSummary, Summary};
 use crate::text::{table, time, times};
 
@@ -21,7 +21,7 @@ const ALL: &str = "all";
 
 /// What became of the candidates, how fast the best are if they were measured, and under that what
 /// means would hide. With pass@k for the given k.
-pub(crate) fn text(results: &Results, sizes: &[u32]) -> String {
+pub(crate) fn text(results: &EvalResults, sizes: &[u32]) -> String {
     let summary = &Summary::new(results, sizes);
     let mut text = format!("{}\nShares for all are means over the matrices.\n", ends(summary));
     let all = &summary.all;
@@ -59,7 +59,7 @@ pub(crate) fn text(results: &Results, sizes: &[u32]) -> String {
 }
 
 /// What is wrong with candidates: what is said of most first.
-fn faults(results: &Results) -> String {
+fn faults(results: &EvalResults) -> String {
     struct Fault<'r> {
         text: String,
         first: &'r str,
@@ -88,7 +88,7 @@ fn faults(results: &Results) -> String {
 }
 
 /// How candidates were emulated.
-fn emulation(results: &Results, Emulator { architecture, nvrtc }: &Emulator) -> String {
+fn emulation(results: &EvalResults, Emulator { architecture, nvrtc }: &Emulator) -> String {
     let candidates = results.matrices.iter().flat_map(|matrix| &matrix.candidates);
     let extents: Vec<Extent> = candidates.filter_map(|result| result.candidate.emulated).collect();
     let sampled = extents.iter().filter(|extent| !extent.is_whole()).count();

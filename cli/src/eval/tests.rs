@@ -39,7 +39,7 @@ fn eval_with(
     folder: &TempDir,
     arguments: &str,
     open: impl FnOnce() -> anyhow::Result<FakeJudge>,
-) -> anyhow::Result<(Results, Summary)> {
+) -> anyhow::Result<(EvalResults, Summary)> {
     let at = |name: &str| folder.path().join(name).display().to_string();
     let mut words = vec!["x".into(), "eval".into(), "--candidates".into(), at("c")];
     words.extend(["--matrix".into(), at("a.mtx"), at("b.mtx")]);

@@ -9,7 +9,7 @@ use sparserl_core::results::Rival;
 
 use super::{deciding, optional, ratio_text};
 use crate::bench::charts;
-use crate::bench::results::Results;
+use crate::bench::results::BenchResults;
 use crate::bench::totals::{TaskTotals, ratio};
 use crate::text::times;
 
@@ -22,7 +22,11 @@ const HEIGHT: f64 = 26.0;
 /// A part of the page: where a link leads, and what it is called.
 pub(super) type Section = (String, String);
 
-pub(super) fn opening(results: &Results, tasks: &[TaskTotals<'_>], sections: &[Section]) -> Markup {
+pub(super) fn opening(
+    results: &BenchResults,
+    tasks: &[TaskTotals<'_>],
+    sections: &[Section],
+) -> Markup {
     html! {
         header {
             h1 { "SparseRL against other libraries" }
@@ -42,7 +46,7 @@ pub(super) fn opening(results: &Results, tasks: &[TaskTotals<'_>], sections: &[S
 }
 
 /// `NVIDIA H200 · 47 matrices · cuSPARSE 12.9.4, Sputnik 1.0 · 2026-11-23`
-fn subject(results: &Results) -> String {
+fn subject(results: &BenchResults) -> String {
     let devices: BTreeSet<&str> = results.devices.iter().map(|d| d.name.as_str()).collect();
     let matrices: BTreeSet<&str> =
         results.cases.iter().map(|c| c.matrix.identity.name.as_str()).collect();
