@@ -16,6 +16,7 @@
 //! are those that [`MatrixStats`] counts for layouts that store them. Its count of blocks is no
 //! feature: of matrices without blocks it takes a glance only, enough to refuse them.
 
+mod answers;
 mod chunks;
 mod count;
 mod embedding;
@@ -36,6 +37,7 @@ mod stats;
 mod tests;
 mod values;
 
+pub use answers::Answers;
 pub use chunks::Chunks;
 pub use embedding::{
     EMBEDDING_VERSION, EmbeddingConfig, IndexScaling, SCALED_RANGE, SampledPositions,

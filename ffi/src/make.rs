@@ -7,7 +7,7 @@ use std::time::Instant;
 use sparserl_core::codegen::Epilogue;
 use sparserl_core::layout::CostModel;
 use sparserl_core::matrix::{CsrView, Scalar};
-use sparserl_core::structure::MatrixStats;
+use sparserl_core::structure::{Answers, MatrixStats};
 use sparserl_core::task::Task;
 
 use crate::context::{Context, Searching};
@@ -49,25 +49,36 @@ impl Plan {
             // The one may take what the other leaves.
             Some(limit) => {
                 let forward = kernel(Op::None, Some(limit))?;
-                let left = limit.saturating_sub(forward.device_bytes());
+                let left = limit.saturating_sub(forward.0.device_bytes());
                 let backward = options.transpose_too.then(|| kernel(Op::Transpose, Some(left)));
                 (forward, backward.transpose()?)
             }
         };
-        let (forward, backward) = (Side::new(forward), backward.map(Side::new));
+        let mut answers = vec![forward.1];
+        let forward = Side::new(forward.0);
+        let backward = backward.map(|(kernel, own)| {
+            answers.push(own);
+            Side::new(kernel)
+        });
         if let (true, Ok(gpu)) = (options.values_variable, &context.gpu) {
             context.scatter.prepare(&context.compiler, &gpu.device, matrix.entries.dtype())?;
         }
         let plan = Self::new(context, matrix, options, epilogue, forward, backward, created)
             .map(Arc::new)?;
         verbose::note();
-        plan.begin(matrix, searching)?;
+        plan.begin(matrix, answers, searching)?;
         Ok(plan)
     }
 
     /// Searches for better kernels: in the background where calls can be made meanwhile and may
-    /// change, before this returns otherwise.
-    fn begin(self: &Arc<Self>, matrix: &Arc<Matrix>, searching: Searching) -> Result<(), Failure> {
+    /// change, before this returns otherwise. `answers` are statistics of the matrix of each
+    /// side.
+    fn begin(
+        self: &Arc<Self>,
+        matrix: &Arc<Matrix>,
+        answers: Vec<Arc<Answers>>,
+        searching: Searching,
+    ) -> Result<(), Failure> {
         let has_gpu = self.context.gpu.is_ok();
         let seconds = self.forward.current().known.predicted;
         let effort = Effort::of(&self.options, seconds, has_gpu);
@@ -81,14 +92,14 @@ impl Plan {
         }
         self.progress.begin();
         if !has_gpu || self.options.deterministic {
-            let searched = self.search(matrix, effort);
+            let searched = self.search(matrix, answers, effort);
             self.progress.end();
             return searched;
         }
         let (plan, progress) = (Arc::clone(self), Arc::clone(&self.progress));
         let matrix = Arc::clone(matrix);
         let background = move || {
-            if let Err(failure) = plan.search(&matrix, effort) {
+            if let Err(failure) = plan.search(&matrix, answers, effort) {
                 plan.context.say(&failure.text);
             }
             // Whoever waits finds nothing at work, and nothing kept.
@@ -107,13 +118,18 @@ impl Plan {
 
     /// Finds a better kernel for each side. Whatever goes wrong, there is plain CSR; but not where
     /// every run has to end with the same kernel, and memory did not suffice in this one.
-    fn search(&self, matrix: &Matrix, effort: Effort) -> Result<(), Failure> {
-        for (side, op) in self.sides().zip([Op::None, Op::Transpose]) {
+    fn search(
+        &self,
+        matrix: &Matrix,
+        answers: Vec<Arc<Answers>>,
+        effort: Effort,
+    ) -> Result<(), Failure> {
+        for ((side, op), answers) in self.sides().zip([Op::None, Op::Transpose]).zip(answers) {
             if self.is_abandoned.load(Ordering::Relaxed) {
                 break;
             }
             let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(
-                || with_view!(entries(matrix, op), view => search::better(self, op, matrix, view, effort)),
+                || with_view!(entries(matrix, op), view => search::better(self, op, matrix, (view, answers), effort)),
             ));
             let found = found.unwrap_or_else(|panic| Err(panicked(panic)));
             match found {
@@ -144,7 +160,7 @@ impl Plan {
     }
 }
 
-/// The kernel that is there at once.
+/// The kernel that is there at once, and what was computed of the matrix to choose it.
 fn csr_kernel(
     context: &Context,
     matrix: &Matrix,
@@ -153,13 +169,14 @@ fn csr_kernel(
     epilogue: Option<&Epilogue>,
     memory_limit: Option<u64>,
     task: Task,
-) -> Result<PlanKernel, Failure> {
+) -> Result<(PlanKernel, Arc<Answers>), Failure> {
     fn make<T: Scalar>(
         recipe: &Recipe<'_>,
         matrix: CsrView<'_, T>,
         task: Task,
-    ) -> Result<PlanKernel, Failure> {
+    ) -> Result<(PlanKernel, Arc<Answers>), Failure> {
         let stats = Arc::new(MatrixStats::new(matrix));
+        let answers = stats.answers();
         let costs = CostModel::new(stats, task, recipe.context.target);
         let mut last = Err(Failure::internal("there is no plain CSR"));
         for (program, predicted) in plain_csr(&costs, task) {
@@ -171,7 +188,7 @@ fn csr_kernel(
                 break;
             }
         }
-        last
+        Ok((last?, answers))
     }
     let origins = options.values_variable.then(|| origins(matrix, op));
     let recipe = Recipe { context, epilogue, dense: options.dense, origins, memory_limit };

@@ -14,7 +14,7 @@ use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{Objective, Outcome, Regime};
 use sparserl_core::pipeline::{self, BATCH, Budget, PipelineError, Request, Tools};
 use sparserl_core::results::ranking;
-use sparserl_core::structure::MatrixStats;
+use sparserl_core::structure::{Answers, MatrixStats};
 use sparserl_gpu::compile::nvrtc::Cubin;
 use sparserl_gpu::emulated::checker::{Checker, Unjudged};
 use sparserl_gpu::evaluator::GpuEvaluator;
@@ -46,7 +46,8 @@ pub(crate) enum Found {
     PlainCsr(Known),
 }
 
-/// Finds a better kernel for a matrix, which is that of the plan or its transpose.
+/// Finds a better kernel for a matrix, which is that of the plan or its transpose, and of which
+/// some statistics were computed before.
 ///
 /// # Errors
 /// Why the search could not be made.
@@ -54,11 +55,11 @@ pub(crate) fn better<T: Scalar>(
     plan: &Plan,
     op: Op,
     whole: &Matrix,
-    matrix: CsrView<'_, T>,
+    (matrix, answers): (CsrView<'_, T>, Arc<Answers>),
     effort: Effort,
 ) -> Result<Found, Failure> {
     let context = &*plan.context;
-    let stats = Arc::new(MatrixStats::new(matrix));
+    let stats = Arc::new(MatrixStats::again(matrix, answers));
     let input = PolicyInput::new(Arc::clone(&stats), plan.task, context.target);
     let costs = CostModel::new(stats, plan.task, context.target);
     let policy = context.policy().map_err(Failure::internal)?;

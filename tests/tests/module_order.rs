@@ -33,7 +33,7 @@ const CORE: [&str; 23] = [
 ];
 
 /// All modules of the statistics of matrices, likewise.
-const STRUCTURE: [&str; 17] = [
+const STRUCTURE: [&str; 18] = [
     "limits",
     "pattern",
     "chunks",
@@ -48,6 +48,7 @@ const STRUCTURE: [&str; 17] = [
     "values",
     "features",
     "embedding",
+    "answers",
     "stats",
     "similarity",
     "spy",

@@ -3,6 +3,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
+use super::answers::{Answers, Splits};
 use super::chunks::{Chunks, FOUR, row_chunks};
 use super::count::{BlockColumns, diagonals, row_ends, tile_rows};
 use super::embedding::{EmbeddingConfig, SampledPositions, StructureEmbedding};
@@ -15,7 +16,6 @@ use super::rows::{Order, RowSet, RowSetId, Rows, SplitRule};
 use super::scan::Scan;
 use super::values::Table;
 use crate::matrix::{CsrView, Scalar};
-use crate::memo::{Memo, Once, Shared};
 use crate::random::SplitMix64;
 
 /// Rows of blocks, and entries, whose fill is counted exactly; larger sets are sampled.
@@ -35,27 +35,7 @@ const CHUNK_RUNS: usize = 128;
 pub struct MatrixStats<'a> {
     pattern: Pattern<'a>,
     find_values: Box<dyn Fn() -> Option<Table> + Send + Sync + 'a>,
-    values: Once<Option<Table>>,
-    scan: Once<Scan>,
-    features: Once<Features>,
-    /// First and last column of each row; (1, 0) when it is empty.
-    ends: Once<Vec<(u32, u32)>>,
-    splits: Shared<Splits>,
-    ordered: Memo<(RowSetId, Order), Arc<Rows>>,
-    spans: Memo<(RowSetId, Order, u32, u32), u64>,
-    tile_spans: Memo<(RowSetId, Order, u32), u64>,
-    slice_slots: Memo<(RowSetId, Order, u32), u64>,
-    diagonals: Memo<RowSetId, Option<usize>>,
-    blocks: Memo<(RowSetId, u32), u64>,
-    row_groups: Memo<(RowSetId, Order, u32, u32), RowGroups>,
-    chunks: Memo<(RowSetId, u32), Chunks>,
-    chunk_groups: Memo<(RowSetId, Order, u32, u32, u32), RowGroups>,
-}
-
-/// The sets of rows by their ids, and the sides of the splits that led to them.
-struct Splits {
-    sets: Vec<Arc<RowSet>>,
-    sides: alloc::collections::BTreeMap<(RowSetId, SplitRule), (RowSetId, RowSetId)>,
+    answers: Arc<Answers>,
 }
 
 impl fmt::Debug for MatrixStats<'_> {
@@ -68,28 +48,30 @@ impl<'a> MatrixStats<'a> {
     /// The statistics of a matrix.
     #[must_use]
     pub fn new<T: Scalar>(matrix: CsrView<'a, T>) -> Self {
-        let all = Rows::Range { first: 0, count: matrix.rows() as u32 };
-        let all = Arc::new(RowSet::new(all, matrix.offsets()));
-        let splits = Splits { sets: alloc::vec![all], sides: Default::default() };
-        let values = matrix.values();
-        Self {
-            pattern: Pattern::new(matrix),
-            find_values: Box::new(move || Table::of(values)),
-            values: Once::new(),
-            scan: Once::new(),
-            features: Once::new(),
-            ends: Once::new(),
-            splits: Shared::new(splits),
-            ordered: Memo::default(),
-            spans: Memo::default(),
-            tile_spans: Memo::default(),
-            slice_slots: Memo::default(),
-            diagonals: Memo::default(),
-            blocks: Memo::default(),
-            row_groups: Memo::default(),
-            chunks: Memo::default(),
-            chunk_groups: Memo::default(),
+        Self::with(matrix, Arc::new(Answers::none(Pattern::new(matrix))))
+    }
+
+    /// The statistics of a matrix of which some are there already, computed when it lay elsewhere
+    /// or was borrowed for another time. The answers have to be of the same entries: those of a
+    /// matrix of another size are left alone.
+    #[must_use]
+    pub fn again<T: Scalar>(matrix: CsrView<'a, T>, answers: Arc<Answers>) -> Self {
+        match answers.are_of(Pattern::new(matrix)) {
+            true => Self::with(matrix, answers),
+            false => Self::new(matrix),
         }
+    }
+
+    fn with<T: Scalar>(matrix: CsrView<'a, T>, answers: Arc<Answers>) -> Self {
+        let values = matrix.values();
+        let find_values = Box::new(move || Table::of(values));
+        Self { pattern: Pattern::new(matrix), find_values, answers }
+    }
+
+    /// All that was computed so far, and will be: shared, not copied.
+    #[must_use]
+    pub fn answers(&self) -> Arc<Answers> {
+        Arc::clone(&self.answers)
     }
 
     /// Rows of the matrix.
@@ -120,7 +102,7 @@ impl<'a> MatrixStats<'a> {
     #[must_use]
     pub fn features(&self) -> Features {
         let slots = || self.slice_slots(RowSetId::ALL, Order::Keep, 32);
-        *self.features.get_or_init(|| Features::of(&self.pattern, self.scan(), slots()))
+        *self.answers.features.get_or_init(|| Features::of(&self.pattern, self.scan(), slots()))
     }
 
     /// How dense the matrix is, in grids of several scales.
@@ -143,25 +125,25 @@ impl<'a> MatrixStats<'a> {
     }
 
     pub(super) fn scan(&self) -> &Scan {
-        self.scan.get_or_init(|| Scan::of(&self.pattern))
+        self.answers.scan.get_or_init(|| Scan::of(&self.pattern))
     }
 
     /// The distinct values, where there are few.
     pub(crate) fn value_table(&self) -> Option<&Table> {
-        self.values.get_or_init(|| (self.find_values)()).as_ref()
+        self.answers.values.get_or_init(|| (self.find_values)()).as_ref()
     }
 
     /// The name itself, or that of no rows where these statistics have not given it yet: what is
     /// remembered under a name must not be of before.
     fn known(&self, id: RowSetId) -> RowSetId {
-        let is_known = self.splits.with(|splits| (id.0 as usize) < splits.sets.len());
+        let is_known = self.answers.splits.with(|splits| (id.0 as usize) < splits.sets.len());
         if is_known { id } else { RowSetId::NOTHING }
     }
 
     /// A set of rows; an empty one under a name that these statistics did not give.
     #[must_use]
     pub fn rows(&self, id: RowSetId) -> Arc<RowSet> {
-        let known = self.splits.with(|splits| splits.sets.get(id.0 as usize).cloned());
+        let known = self.answers.splits.with(|splits| splits.sets.get(id.0 as usize).cloned());
         known.unwrap_or_else(|| Arc::new(RowSet::EMPTY))
     }
 
@@ -188,12 +170,14 @@ impl<'a> MatrixStats<'a> {
         if !self.splits(id, rule) {
             return None;
         }
-        if let Some(sides) = self.splits.with(|splits| splits.sides.get(&(id, rule)).copied()) {
+        if let Some(sides) =
+            self.answers.splits.with(|splits| splits.sides.get(&(id, rule)).copied())
+        {
             return Some(sides);
         }
         let (low, high) = self.rows(id).rows.split(rule, self.pattern.offsets);
         let [low, high] = [low, high].map(|side| Arc::new(RowSet::new(side, self.pattern.offsets)));
-        Some(self.splits.with(|Splits { sets, sides }| {
+        Some(self.answers.splits.with(|Splits { sets, sides }| {
             // Another thread may have been faster, and a set has one name.
             *sides.entry((id, rule)).or_insert_with(|| {
                 let first = sets.len() as u32;
@@ -207,7 +191,8 @@ impl<'a> MatrixStats<'a> {
     #[must_use]
     pub fn ordered(&self, id: RowSetId, order: Order) -> Arc<Rows> {
         let id = self.known(id);
-        self.ordered
+        self.answers
+            .ordered
             .get((id, order), || Arc::new(self.rows(id).rows.ordered(order, self.pattern.offsets)))
     }
 
@@ -223,7 +208,7 @@ impl<'a> MatrixStats<'a> {
     #[must_use]
     pub fn span(&self, id: RowSetId, order: Order, height: u32, side: u32) -> u64 {
         let id = self.known(id);
-        self.spans.get((id, order, height, side), || {
+        self.answers.spans.get((id, order, height, side), || {
             let rows = self.ordered(id, order);
             let height = height as usize;
             let spans = (0..rows.len()).step_by(height).map(|first| {
@@ -238,7 +223,7 @@ impl<'a> MatrixStats<'a> {
     #[must_use]
     pub fn tile_span(&self, id: RowSetId, order: Order, items: u32) -> u64 {
         let id = self.known(id);
-        self.tile_spans.get((id, order, items), || {
+        self.answers.tile_spans.get((id, order, items), || {
             let rows = self.ordered(id, order);
             let ends = row_ends(rows.iter().map(|row| self.row_len(row) as u64));
             let starts = tile_rows(&ends, items);
@@ -252,7 +237,7 @@ impl<'a> MatrixStats<'a> {
     }
 
     fn span_of(&self, rows: impl Iterator<Item = usize>, side: u32) -> u64 {
-        let all = self.ends.get_or_init(|| {
+        let all = self.answers.ends.get_or_init(|| {
             let ends = |row| match *self.row(row) {
                 [first, .., last] | [first @ last] => (first, last),
                 [] => (1, 0),
@@ -271,7 +256,7 @@ impl<'a> MatrixStats<'a> {
     #[must_use]
     pub fn slice_slots(&self, id: RowSetId, order: Order, height: u32) -> u64 {
         let id = self.known(id);
-        self.slice_slots.get((id, order, height), || {
+        self.answers.slice_slots.get((id, order, height), || {
             let rows = self.ordered(id, order);
             let height = height as usize;
             let widths = (0..rows.len()).step_by(height).map(|first| {
@@ -287,7 +272,7 @@ impl<'a> MatrixStats<'a> {
     #[must_use]
     pub fn diagonals(&self, id: RowSetId) -> Option<usize> {
         let id = self.known(id);
-        self.diagonals.get(id, || {
+        self.answers.diagonals.get(id, || {
             i32::try_from(self.pattern.cols.max(self.pattern.offsets.len())).ok()?;
             let set = self.rows(id);
             let found = diagonals(set.rows.iter().map(|row| (row, self.row(row))));
@@ -300,7 +285,7 @@ impl<'a> MatrixStats<'a> {
     #[must_use]
     pub fn blocks(&self, id: RowSetId, side: u32) -> u64 {
         let id = self.known(id);
-        self.blocks.get((id, side), || {
+        self.answers.blocks.get((id, side), || {
             let set = self.rows(id);
             // Most matrices have no blocks at all, which a glance tells.
             let glance = self.sampled_blocks(&set, side, 32);
@@ -351,7 +336,7 @@ impl<'a> MatrixStats<'a> {
     #[must_use]
     pub fn row_groups(&self, id: RowSetId, order: Order, at_once: u32, lanes: u32) -> RowGroups {
         let id = self.known(id);
-        self.row_groups.get((id, order, at_once, lanes), || {
+        self.answers.row_groups.get((id, order, at_once, lanes), || {
             RowGroups::of(&self.ordered(id, order), self.pattern.offsets, at_once, lanes)
         })
     }
@@ -360,7 +345,7 @@ impl<'a> MatrixStats<'a> {
     #[must_use]
     pub fn chunks(&self, id: RowSetId, most: u32) -> Chunks {
         let id = self.known(id);
-        self.chunks.get((id, most), || {
+        self.answers.chunks.get((id, most), || {
             Chunks::of(self.rows(id).rows.iter().map(|row| self.row_len(row) as u64), most)
         })
     }
@@ -377,7 +362,7 @@ impl<'a> MatrixStats<'a> {
         lanes: u32,
     ) -> RowGroups {
         let id = self.known(id);
-        self.chunk_groups.get((id, order, most, at_once, lanes), || {
+        self.answers.chunk_groups.get((id, order, most, at_once, lanes), || {
             let (rows, four) = (self.ordered(id, order), u64::from(FOUR));
             let runs = rows.len().div_ceil(CHUNK_RUN);
             let spacing = runs.div_ceil(CHUNK_RUNS).max(1);
@@ -453,6 +438,24 @@ mod tests {
         assert_eq!(unknown.ordered(low, order), known.ordered(low, order));
         assert_eq!(unknown.slice_slots(low, order, 32), known.slice_slots(low, order, 32));
         assert_eq!(unknown.diagonals(low), known.diagonals(low));
+    }
+
+    #[test]
+    fn what_was_computed_is_computed_once_for_all_statistics_of_a_matrix() {
+        let matrix = generate::rmat(7, 8, 1);
+        let (order, rule) = (Order::Sort { window: 32 }, SplitRule::Length { threshold: 8 });
+        let first = MatrixStats::new(matrix.view());
+        let (low, _) = first.split(RowSetId::ALL, rule).unwrap();
+        let (rows, answers) = (first.ordered(low, order), first.answers());
+        drop(first);
+        let again = MatrixStats::again(matrix.view(), Arc::clone(&answers));
+        assert_eq!(again.split(RowSetId::ALL, rule).unwrap().0, low);
+        assert!(Arc::ptr_eq(&again.ordered(low, order), &rows));
+        // Another matrix has nothing of them.
+        let other = generate::rmat(6, 8, 1);
+        let stats = MatrixStats::again(other.view(), answers);
+        assert!(stats.ordered(low, order).is_empty());
+        assert_eq!(stats.features(), MatrixStats::new(other.view()).features());
     }
 
     #[test]
