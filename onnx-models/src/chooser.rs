@@ -189,3 +189,88 @@ impl<'a> Run<'a> {
         considered.find(|(known, _)| known == program).map(|(_, speeds)| *speeds)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+    use sparserl_core::decode::{BatchRow, ConditionedPolicy, Policy, Prediction};
+    use sparserl_core::matrix::generate;
+    use sparserl_core::structure::MatrixStats;
+    use sparserl_core::target::Target;
+    use sparserl_core::task::{Dtype, Operation, Task};
+
+    use super::*;
+    use crate::speeds::{ENSEMBLE, REGIMES};
+
+    /// The cost model, which finds long programs fast; counts what is asked of it.
+    #[derive(Default)]
+    struct Counting {
+        readings: AtomicUsize,
+        predicted: Arc<AtomicUsize>,
+    }
+
+    struct Reading<'m>(Box<dyn ConditionedPolicy + 'm>, Arc<AtomicUsize>);
+
+    impl Policy for Counting {
+        fn read<'m>(
+            &self,
+            input: &PolicyInput<'m>,
+        ) -> Result<Box<dyn ConditionedPolicy + 'm>, PolicyError> {
+            CostRanker.read(input)
+        }
+    }
+
+    impl SpeedModel for Counting {
+        fn read_for_speeds<'m>(
+            &self,
+            input: &PolicyInput<'m>,
+        ) -> Result<Box<dyn ConditionedSpeedModel + 'm>, PolicyError> {
+            self.readings.fetch_add(1, Relaxed);
+            Ok(Box::new(Reading(CostRanker.read(input)?, Arc::clone(&self.predicted))))
+        }
+    }
+
+    impl ConditionedPolicy for Reading<'_> {
+        fn next(&mut self, batch: &[BatchRow<'_>]) -> Result<Vec<Prediction>, PolicyError> {
+            self.0.next(batch)
+        }
+    }
+
+    impl ConditionedSpeedModel for Reading<'_> {
+        fn speeds(&mut self, programs: &[Program]) -> Result<Vec<MemberSpeeds>, PolicyError> {
+            self.1.fetch_add(programs.len(), Relaxed);
+            let speed = |program: &Program| program.to_string().len() as f32;
+            Ok(programs.iter().map(|p| [[speed(p); REGIMES.len()]; ENSEMBLE]).collect())
+        }
+    }
+
+    #[test]
+    fn the_policy_runs_once_however_often_it_is_asked() {
+        let matrix = generate::rmat(9, 8, 1).cast::<f32>().unwrap();
+        let stats = Arc::new(MatrixStats::new(matrix.view()));
+        let task = Task::new(Operation::SpMV, Dtype::F32);
+        let input = PolicyInput::new(stats, task, Target::H200);
+        let new = || LearnedChooser::new("counting", Counting::default(), PICKING);
+        let chooser = new();
+        let Counting { readings, predicted } = chooser.policy();
+        let mut choices = chooser.choices(&input, Objective::Both);
+        assert_eq!(readings.load(Relaxed), 0, "nobody has asked");
+        let first = choices.first(1).unwrap();
+        let considered = predicted.load(Relaxed);
+        let eight = choices.first(8).unwrap();
+        assert_eq!((first.len(), eight.len()), (1, 8));
+        assert_eq!(first[0], eight[0]);
+        let programs: Vec<Program> = eight.into_iter().map(|choice| choice.program).collect();
+        let lengths = choices.speeds(&programs).unwrap();
+        assert_eq!(lengths[7][0][0], programs[7].to_string().len() as f32);
+        assert_eq!((readings.load(Relaxed), predicted.load(Relaxed)), (1, considered));
+        // More than the beam has: only those that were not considered yet are.
+        let many = choices.first(2 * BEAM).unwrap();
+        assert_eq!(many, new().choose(&input, Objective::Both, 2 * BEAM).unwrap());
+        assert!(predicted.load(Relaxed) > considered && readings.load(Relaxed) == 1);
+    }
+
+    const PICKING: Picking = Picking::RerankedWithCostModel;
+}
