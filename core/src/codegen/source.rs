@@ -16,9 +16,9 @@ use crate::target::Architecture;
 /// A CUDA translation unit with one kernel.
 ///
 /// A kernel that [waits itself](Self::waits_itself) may be launched with programmatic stream
-/// serialization where the [architecture has it](Architecture::has_programmatic_launch): it then begins before those before it
-/// in the stream have ended, and waits for them before it touches memory (CUDA C++ Programming
-/// Guide, programmatic dependent launch).
+/// serialization where the [architecture has it](Architecture::has_programmatic_launch): it then
+/// begins before those before it in the stream have ended, and waits for them before it touches
+/// memory (CUDA C++ Programming Guide, programmatic dependent launch).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CudaSource {
     /// The source; it includes nothing.
