@@ -86,6 +86,11 @@
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 
+/// The example in the file that introduces this crate is compiled and run like those in here.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Introduction;
+
 pub mod code;
 pub mod compute;
 pub mod counters;

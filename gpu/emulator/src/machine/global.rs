@@ -5,7 +5,7 @@ use crate::code::VARIABLES;
 use crate::finding::PlacedAddress;
 use crate::memory::{Buffer, Memory};
 
-/// Words of a variable that is made as large as any matrix may need, and used as far as one does.
+/// Words of a variable that is made as large as any input may need, and used as far as one does.
 const LARGE_VARIABLE: usize = 1 << 14;
 
 /// Device memory, with who touched it during the launch.
@@ -42,7 +42,7 @@ impl<'m> Global<'m> {
         let of_variable = |variable: &Buffer| {
             let words = variable.len().div_ceil(4);
             match words > LARGE_VARIABLE {
-                true => variable.is_writable().then(|| SharedCells::sparse(words)),
+                true => variable.is_writable().then(|| SharedCells::on_demand(words)),
                 false => cells(variable),
             }
         };

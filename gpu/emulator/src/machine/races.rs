@@ -241,7 +241,7 @@ impl SharedCells {
     }
 
     /// Those of an array of which launches may touch little: there when they are touched.
-    pub(crate) fn sparse(words: usize) -> Self {
+    pub(crate) fn on_demand(words: usize) -> Self {
         Self { cells: Vec::new(), pages: Some((Pages::new(words), None)) }
     }
 

@@ -468,7 +468,7 @@ pub(super) fn in_shared(grid: &Grid<'_>, address: u64) -> PlacedAddress {
 
 /// The variable's own name in one that the compiler made of a function's and a variable's.
 fn demangled(name: &str) -> &str {
-    // `_ZZ4spmvE4tile`, or with `extern "C"` `_ZZ4spmvE4tile` as well.
+    // `_ZZ6reduceE4tile`, or with `extern "C"` `_ZZ6reduceE4tile` as well.
     let own = name.rsplit_once('E').map_or(name, |(_, own)| own);
     let rest = own.trim_start_matches(|c: char| c.is_ascii_digit());
     let length = own.len() - rest.len();
