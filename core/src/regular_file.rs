@@ -5,12 +5,12 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::vec::Vec;
 
-/// All bytes of a file that has at most so many.
+/// Opens a file to read it.
 ///
 /// # Errors
-/// When the file cannot be read, is longer, or is no regular one: a pipe would be waited for, and
-/// a device has no end.
-pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+/// When it cannot be opened, or is no regular one: a pipe would be waited for, and a device has no
+/// end.
+pub fn open(path: &Path) -> io::Result<File> {
     let metadata = fs::metadata(path)?;
     if metadata.is_dir() {
         return Err(io::ErrorKind::IsADirectory.into());
@@ -18,6 +18,16 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     if !metadata.is_file() {
         return Err(io::Error::other("it is no regular file; name one"));
     }
+    File::open(path)
+}
+
+/// All bytes of a file that has at most so many.
+///
+/// # Errors
+/// When the file cannot be read, is longer, or is no regular one.
+pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let file = open(path)?;
+    let metadata = file.metadata()?;
     let too_long = || {
         let message = std::format!("it has more than {most} bytes, as no such file has");
         io::Error::new(io::ErrorKind::FileTooLarge, message)
@@ -27,7 +37,7 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     }
     let mut bytes = Vec::new();
     // It may grow meanwhile, and some say that they are empty and are not.
-    let mut file = File::open(path)?.take(most.saturating_add(1));
+    let mut file = file.take(most.saturating_add(1));
     bytes.try_reserve_exact(usize::try_from(metadata.len()).unwrap_or(usize::MAX))?;
     file.read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most { Err(too_long()) } else { Ok(bytes) }

@@ -32,8 +32,10 @@ pub mod emulated;
 pub mod evaluator;
 pub mod isolate;
 mod judge;
+pub mod panics;
 pub mod run;
 pub mod serve;
+mod shared_library;
 pub mod store;
 pub mod worker;
 

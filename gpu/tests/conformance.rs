@@ -70,7 +70,7 @@ const fn fault_if_seen(file: &'static str, name: &'static str) -> Case {
     Case { name, what: What::Cuda(file), tier: Tier::Wrong, seen: Tier::Failed }
 }
 
-const CASES: [Case; 30] = [
+const CASES: [Case; 31] = [
     program(
         "csr",
         "keep csr index=u16 values=plain cache=cached vector=1 lanes=16 unroll=4",
@@ -92,6 +92,7 @@ const CASES: [Case; 30] = [
         Tier::NotCompiled,
     ),
     cuda(kernels::GOOD, "scalar", Tier::Right),
+    cuda(kernels::GOOD, "shared_of_both_kinds", Tier::Right),
     cuda(kernels::CHEATING, "unwritten_elements", Tier::Wrong),
     fault_if_seen(kernels::CHEATING, "adds_to_what_is_there"),
     cuda(kernels::CHEATING, "constant", Tier::Wrong),

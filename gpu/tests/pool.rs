@@ -2,6 +2,7 @@
 //! NVRTC, no GPU.
 
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::thread;
@@ -18,7 +19,7 @@ use sparserl_gpu::serve::serve;
 
 type Check = fn() -> Result<(), Failed>;
 
-const CHECKS: [(&str, Check); 13] = [
+const CHECKS: [(&str, Check); 14] = [
     ("pool::same_cubins", many_threads_get_the_cubins_of_one),
     ("pool::ptx", ptx_is_that_of_the_compiler_itself),
     ("pool::driver", the_driver_decides_on_the_compiler),
@@ -27,6 +28,7 @@ const CHECKS: [(&str, Check); 13] = [
     ("pool::refused", refused_sources_leave_their_process_alone),
     ("pool::endless", an_endless_source_is_stopped_and_others_go_on),
     ("pool::crash", a_crash_is_the_sources_outcome),
+    ("pool::memory", a_compiler_that_runs_out_of_memory_does_not_refuse_the_source),
     ("pool::foreign", no_source_from_anywhere_is_refused_that_a_compiler_ends_over),
     ("pool::starting_thread", processes_outlive_the_thread_that_started_them),
     ("pool::orphan", processes_die_with_their_parent),
@@ -37,10 +39,18 @@ const CHECKS: [(&str, Check); 13] = [
 /// Starts a pool and keeps it busy, until it is killed.
 const ORPHAN_MAKER: &str = "compile-without-end";
 
+/// Compiles with a cache in the folder that it is given.
+const KEEPER: &str = "compile-and-keep";
+/// Mounts a disk of one page at the folder `$0`, for nobody else to see.
+const MOUNT: &str = "mount -t tmpfs -o size=4k tmpfs \"$0\"";
+
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.split_first() {
         Some((first, role)) if first == "serve" => finish(serve(role)),
+        Some((first, folder)) if first == KEEPER => {
+            finish(keep_in(&folder.concat()).map_err(|error| format!("{error:?}")))
+        }
         Some((first, _)) if first == ORPHAN_MAKER => {
             finish(compile_without_end().map_err(|error| format!("{error:?}")))
         }
@@ -63,8 +73,11 @@ fn trials() -> Vec<Trial> {
         ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so", "/usr/local/cuda/lib64/libnvrtc.so"];
     let elsewhere = system.into_iter().any(|path| Nvrtc::open(path).is_ok());
     let absent = Trial::test("pool::no_compiler", no_compiler_is_one_clear_line);
+    let absent = absent.with_ignored_flag(elsewhere);
+    let full = Trial::test("pool::full_disk", a_full_disk_keeps_nothing_and_stops_nothing);
+    let full = full.with_ignored_flag(!may_mount());
     let trial = |(name, check): (&str, Check)| Trial::test(name, check);
-    CHECKS.into_iter().map(trial).chain([absent.with_ignored_flag(elsewhere)]).collect()
+    CHECKS.into_iter().map(trial).chain([absent, full]).collect()
 }
 
 const SAXPY: &str = r#"
@@ -297,6 +310,48 @@ fn a_crash_is_the_sources_outcome() -> Result<(), Failed> {
         compile(&pool, SAXPY)?;
     }
     Ok(())
+}
+
+fn a_compiler_that_runs_out_of_memory_does_not_refuse_the_source() -> Result<(), Failed> {
+    let pool = pool(1, None)?.with_address_space(400 << 20);
+    let Err(error) = compile(&pool, ENDLESS) else { return Err("it ended".into()) };
+    let text = error.to_string();
+    ensure(matches!(error, PoolCompileError::Crashed { .. }) && !error.is_refusal(), &text)?;
+    ensure(text.contains("out of memory") && text.lines().count() == 1, &text)?;
+    compile(&pool, SAXPY)?;
+    Ok(())
+}
+
+/// A shell that may mount.
+fn mounting(script: &str, folder: &Path) -> Command {
+    let mut command = Command::new("unshare");
+    command.args(["--map-root-user", "--mount", "sh", "-c", script]).arg(folder);
+    command
+}
+
+fn may_mount() -> bool {
+    let tried = tempfile::tempdir().and_then(|folder| mounting(MOUNT, folder.path()).output());
+    tried.is_ok_and(|output| output.status.success())
+}
+
+fn keep_in(folder: &str) -> Result<(), Failed> {
+    let origin = compile(&pool(1, Some(CubinCache::at(folder)))?, SAXPY)?.origin;
+    ensure(matches!(origin, Origin::NotKept(_)), &format!("{origin:?}"))?;
+    let Origin::NotKept(error) = origin else { return Ok(()) };
+    ensure(error.to_string().contains("No space left"), &error.to_string())?;
+    ensure(error.to_string().lines().count() == 1, &error.to_string())
+}
+
+fn a_full_disk_keeps_nothing_and_stops_nothing() -> Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    let script = format!("{MOUNT} && \"$1\" {KEEPER} \"$0\" && find \"$0\" -type f");
+    let mut command = mounting(&script, folder.path());
+    let output = command.arg(std::env::current_exe()?).output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure(output.status.success() && said.is_empty(), &said)?;
+    // Which compiler there is may have found room.
+    let left = String::from_utf8_lossy(&output.stdout).into_owned();
+    ensure(left.lines().count() <= 1 && left.lines().all(|name| name.ends_with(".json")), &left)
 }
 
 fn processes_outlive_the_thread_that_started_them() -> Result<(), Failed> {

@@ -113,7 +113,9 @@ const CODEGEN: [&str; 17] = [
 ];
 
 /// All modules of `gpu`, likewise.
-const GPU: [&str; 11] = [
+const GPU: [&str; 13] = [
+    "panics",
+    "shared_library",
     "isolate",
     "compile",
     "run",

@@ -60,7 +60,7 @@ pub use parameter::{Element, Kind, ParameterError};
 use parameter::{Parameter, read_parameters};
 use role::Role;
 pub use rule_error::RuleError;
-use rule_error::shortened;
+use rule_error::{listed, shortened};
 use source::{Code, Function};
 use template::Instance;
 
@@ -383,16 +383,13 @@ fn choose<'a, 'f>(
     functions: &'f [Function<'a>],
     named: Option<&str>,
 ) -> Result<&'f Function<'a>, RawError> {
-    let mut names: Vec<String> = Vec::new();
-    for name in functions.iter().map(Function::qualified) {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
+    let mut seen = BTreeSet::new();
+    let mut names: Vec<String> = functions.iter().map(Function::qualified).collect();
+    names.retain(|name| seen.insert(name.clone()));
     if names.is_empty() {
         return Err(RawError::NoKernel);
     }
-    let all = names.join(", ");
+    let all = listed(&names);
     // Who is in a namespace need not name it.
     let is_named = |name: &&String| {
         named.is_none_or(|named| {

@@ -10,6 +10,7 @@ use sparserl_core::task::Operation;
 
 use super::cusparse::Product;
 use crate::run::device::{Device, DeviceBuffer, DeviceError, Stream};
+use crate::shared_library;
 
 /// `SPARSERL_OPPONENT_INTERFACE`.
 const INTERFACE: i32 = 1;
@@ -101,8 +102,8 @@ impl Foreign {
     /// Loads a library, for as long as this process runs.
     pub(super) fn open(path: &Path) -> Result<Self, ForeignError> {
         // SAFETY: runs the initialisers of a library that the user names to be run.
-        let library = unsafe { Library::new(path) }
-            .map_err(|error| ForeignError::Load { reason: error.to_string().replace('\n', " ") })?;
+        let library = unsafe { shared_library::open(path) }
+            .map_err(|error| ForeignError::Load { reason: error.to_string() })?;
         // Code that CUDA has been told of is better never unloaded.
         let library: &'static Library = Box::leak(Box::new(library));
         let interface =

@@ -336,7 +336,17 @@ pub enum CompileError {
     Nvrtc(#[from] NvrtcError),
 }
 
+/// How NVRTC ends the line by which it gives a source up that takes more memory than there is.
+const OUT_OF_MEMORY: &str = "catastrophic error: out of memory";
+
 impl CompileError {
+    /// Whether the compiler had too little memory, which it says or, where it had none left for
+    /// that, says nothing: another might compile the source.
+    pub(crate) fn is_out_of_memory(&self) -> bool {
+        let Self::Failed { log, .. } = self else { return false };
+        log.trim().is_empty() || log.lines().any(|line| line.ends_with(OUT_OF_MEMORY))
+    }
+
     /// Whether the source is at fault, rather than the installation or the caller.
     #[must_use]
     pub fn is_sources_fault(&self) -> bool {

@@ -262,6 +262,10 @@ impl CompilePool {
             Answer::Failed(Failure::NoCompiler(error)) => Err(PoolError::NoCompiler(error).into()),
             // It may be a compiler that is out of memory or otherwise beyond repair.
             Answer::Failed(Failure::Compile(error @ CompileError::Nvrtc(_))) => Err(error.into()),
+            // Its memory is full of this source, and the next would find none.
+            Answer::Failed(Failure::Compile(error)) if error.is_out_of_memory() => {
+                Err(PoolCompileError::Crashed { reason: error.to_string() })
+            }
             answer => {
                 place.process = Some(process);
                 match answer {

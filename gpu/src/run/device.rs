@@ -204,6 +204,14 @@ pub enum DeviceError {
         /// The first function that it lacks.
         symbol: &'static str,
     },
+    /// The driver library's file was cut: nothing in it can be used.
+    #[error("{}: {reason}", library.display())]
+    DriverCut {
+        /// The file.
+        library: std::path::PathBuf,
+        /// How, in one line.
+        reason: String,
+    },
     /// There is no such device.
     #[error("no CUDA device {ordinal}: the driver sees {count}")]
     NoDevice {

@@ -11,6 +11,9 @@ use tempfile::NamedTempFile;
 /// file's own is not.
 const MOST_OF_ENDING: usize = 16;
 
+/// What the names of files begin with that are not finished, or whose process was killed.
+pub const UNFINISHED: &str = ".part-";
+
 /// A file that has another name beside its own until it is finished. Dropped before, it leaves
 /// nothing, and what was at its place is still there.
 #[derive(Debug)]
@@ -38,7 +41,7 @@ impl WholeFile {
             ending.push(extension);
         }
         let mut builder = tempfile::Builder::new();
-        builder.prefix(".part-").suffix(&ending);
+        builder.prefix(UNFINISHED).suffix(&ending);
         // Temporary files are private by default; this one becomes an ordinary file, under the
         // umask.
         #[cfg(unix)]

@@ -39,6 +39,26 @@ __global__ void spmm(const int* row_ptr, const int* col_idx, const float* values
   C[(size_t)row * n + column] = sum;
 }
 
+// ---- shared_of_both_kinds
+// launch: <<<ceil(num_rows / 128), 128, 32768>>>
+// 64 KiB of shared memory, of which the host has to ask for the half that the launch gives, although that half is no
+// more than every kernel may use.
+__global__ void shared_of_both_kinds(const int* row_ptr, const int* col_idx, const float* values, const float* x,
+                                     float* y, int num_rows) {
+  constexpr int bytes = 32768, last = bytes / sizeof(float) - 1;
+  __shared__ float declared[last + 1];
+  extern __shared__ float given[];
+  const int row = blockIdx.x * blockDim.x + threadIdx.x;
+  float sum = 0;
+  if (row < num_rows)
+    for (int i = row_ptr[row]; i < row_ptr[row + 1]; ++i) sum += values[i] * x[col_idx[i]];
+  declared[last - threadIdx.x] = sum;
+  __syncthreads();
+  given[last - threadIdx.x] = declared[last - (threadIdx.x ^ 1)];
+  __syncthreads();
+  if (row < num_rows) y[row] = given[last - (threadIdx.x ^ 1)];
+}
+
 // ---- claimed
 // launch: <<<1, 256>>>
 // Compare-and-swap on shared memory, for which the compiler declares a variable of its own.

@@ -92,6 +92,16 @@ pub(super) fn on_a_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// Names that fit a line, of however many.
+pub(super) fn listed(names: &[String]) -> String {
+    const MOST: usize = 16;
+    let first: Vec<_> = names.iter().take(MOST).map(|name| shortened(name)).collect();
+    match names.len().checked_sub(MOST) {
+        None | Some(0) => first.join(", "),
+        Some(more) => format!("{} and {more} more", first.join(", ")),
+    }
+}
+
 /// A piece of foreign text that fits a line.
 pub(super) fn shortened(text: &str) -> String {
     let line = on_a_line(text);

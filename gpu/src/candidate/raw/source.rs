@@ -1,9 +1,11 @@
 //! Finding kernels in a source, without a compiler.
 
-use super::namespaces::{end_of_function, namespace};
+use super::namespaces::{Braces, end_of_function, namespace};
 use super::rule_error::RuleError;
 use super::words::{integers, is_name};
 
+/// Lines that a launch comment goes on for, at most.
+const MOST_LINES: usize = 100;
 const GLOBAL: &str = "__global__";
 /// Stands before parameters that a device function may not have so.
 const GRID_CONSTANT: &str = "__grid_constant__";
@@ -107,22 +109,6 @@ impl<'s> Code<'s> {
         })
     }
 
-    /// What the braces before a place belong to that are not closed there: the names of a
-    /// namespace, or nothing that is one.
-    fn braces_around(&self, at: usize) -> Vec<Option<Vec<&str>>> {
-        let (mut open, mut from) = (Vec::new(), 0);
-        for (at, mark) in self.before(at).match_indices([';', '{', '}']) {
-            let text = self.code.get(from..at).unwrap_or_default();
-            from = at + 1;
-            match mark {
-                "{" => open.push(namespace(text)),
-                "}" => drop(open.pop()),
-                _ => {}
-            }
-        }
-        open
-    }
-
     /// Functions that only return an expression: what stands before the body, and the expression.
     pub(super) fn returned_expressions(&self) -> impl Iterator<Item = (&str, &str)> {
         self.code.match_indices('{').filter_map(|(at, _)| {
@@ -157,7 +143,7 @@ impl<'s> Code<'s> {
         for (index, comment) in self.comments.iter().enumerate() {
             let Some(text) = opening(comment) else { continue };
             let mut whole = text.trim().to_owned();
-            let mut following = self.following(index);
+            let mut following = self.following(index).take(MOST_LINES);
             while !is_closed(&whole)
                 && let Some(next) = following.next()
             {
@@ -208,7 +194,8 @@ impl<'s> Code<'s> {
             let (before, after) = (self.before(at), self.after(at + GLOBAL.len()));
             !before.ends_with(is_name) && !after.starts_with(is_name)
         };
-        places.filter(is_word).filter_map(|at| self.function(at)).collect()
+        let mut braces = Braces::of(&self.code);
+        places.filter(is_word).filter_map(|at| self.function(at, &mut braces)).collect()
     }
 
     /// The source with `extern "C"` before every declaration of a kernel that lacks it.
@@ -309,7 +296,7 @@ impl<'s> Code<'s> {
 
     /// Whether a function stands within braces that are not those of namespaces.
     pub(super) fn is_enclosed(&self, function: &Function<'_>) -> bool {
-        self.braces_around(function.at).contains(&None)
+        Braces::of(&self.code).around(function.at).contains(&None)
     }
 
     /// Declares those of `<cstdint>`'s types that the source uses and does not declare, and in the
@@ -372,7 +359,7 @@ impl<'s> Code<'s> {
     }
 
     /// The function whose `__global__` stands at `at`.
-    fn function(&self, at: usize) -> Option<Function<'_>> {
+    fn function<'c>(&'c self, at: usize, braces: &mut Braces<'c>) -> Option<Function<'c>> {
         let before = self.before(at);
         let begin = before.rfind([';', '{', '}']).map_or(0, |separator| separator + 1);
         let specifiers = before.get(begin..).unwrap_or_default();
@@ -403,13 +390,13 @@ impl<'s> Code<'s> {
                 rest = behind;
                 continue;
             }
-            let around = self.braces_around(at);
+            let around = braces.around(at);
             let is_hidden = around.last().is_some_and(|of| of.as_ref().is_some_and(Vec::is_empty));
-            let names = around.into_iter().flatten().flatten().filter(|name| !name.is_empty());
+            let names = around.iter().flatten().flatten().filter(|name| !name.is_empty());
             let end = || Some(self.code.len() - behind.len() + end_of_function(behind)?);
             return Some(Function {
                 name: word,
-                namespaces: names.collect(),
+                namespaces: names.copied().collect(),
                 hidden_until: if is_hidden { end() } else { None },
                 parameters: inside,
                 is_defined: behind.trim_start().starts_with('{'),

@@ -323,6 +323,19 @@ fn wrong_launches_are_one_clear_error() {
 }
 
 #[test]
+fn however_many_kernels_there_are_they_are_told_apart_in_seconds_and_in_a_line() {
+    let kernel = |i| format!("namespace n{{ __global__ void g{i}(float* y) {{ y[0] = {i}; }} }}\n");
+    let source: String = (0..100_000).map(kernel).collect();
+    let launch = "// launch: <<<1, 32>>>(y)\n";
+    let start = std::time::Instant::now();
+    let error = RawKernel::parse(&format!("{launch}{source}"), None).unwrap_err().to_string();
+    // Comparing each with each takes minutes.
+    assert!(start.elapsed().as_secs() < 30, "{:?}", start.elapsed());
+    assert!(error.contains("n::g0, n::g1, ") && error.contains("and 99984 more"), "{error}");
+    assert!(error.len() < 500 && error.lines().count() == 1, "{error}");
+}
+
+#[test]
 fn a_name_of_several_lines_is_quoted_on_one() {
     let json = r#"{"kernel": "a\nb", "grid": 1, "block": 1}"#;
     let error = RawKernel::parse(&source(NAMED), Some(json)).unwrap_err();

@@ -12,6 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use super::CusparseError;
 use super::offer::Offer;
 use super::types::{Address, Descriptor, Destroy, Handle, LibraryVersion, SpMm, SpMv, Status};
+use crate::shared_library::{self, OpenError};
 
 /// Names of the library; the first, of CUDA 12 and 13 alike, is the one that the loader is asked
 /// for.
@@ -142,7 +143,7 @@ fn find(path: Option<&Path>) -> Result<libloading::Library, CusparseError> {
         load_linker_beside(candidate);
         match load(candidate) {
             Ok(library) => return Ok(library),
-            Err(error) => reason = Some(error.to_string().replace('\n', " ")),
+            Err(error) => reason = Some(error.to_string()),
         }
     }
     let nothing = || format!("no libcusparse in {}", path.unwrap_or(Path::new("")).display());
@@ -164,8 +165,8 @@ fn load_linker_beside(cusparse: &Path) {
     }
 }
 
-fn load(path: &Path) -> Result<libloading::Library, libloading::Error> {
+fn load(path: &Path) -> Result<libloading::Library, OpenError> {
     // SAFETY: runs the initialisers of NVIDIA's library, trusted as the driver is, from the
     // loader's own path, from where only an administrator can write, or from where the user says.
-    unsafe { libloading::Library::new(path) }
+    unsafe { shared_library::open(path) }
 }

@@ -11,6 +11,7 @@ use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
 use super::{CompileError, NvrtcError, Version};
+use crate::shared_library;
 
 /// `Dl_info` of `dlfcn.h`.
 #[cfg(unix)]
@@ -101,7 +102,7 @@ impl Library {
         let functions = Functions::load(&library, path)?;
         let mut opened = Self { functions, _builtins: None, _library: library };
         if let Ok(version) = opened.version() {
-            opened._builtins = builtins(path, version);
+            opened._builtins = builtins(path, version)?;
         }
         Ok(opened)
     }
@@ -173,7 +174,7 @@ impl fmt::Debug for Library {
 fn load(path: &Path) -> Result<libloading::Library, NvrtcError> {
     // SAFETY: runs the library's initialisers; that the file is trusted is `Nvrtc::open`'s stated
     // condition.
-    unsafe { libloading::Library::new(path) }.map_err(|error| NvrtcError::Load {
+    unsafe { shared_library::open(path) }.map_err(|error| NvrtcError::Load {
         path: path.to_path_buf(),
         message: super::one_line(&error.to_string()),
     })
@@ -183,10 +184,11 @@ fn load(path: &Path) -> Result<libloading::Library, NvrtcError> {
 ///
 /// NVRTC opens it by its bare name. Not every build has a run path to its own folder (13.0's wheel
 /// has none), but the loader reuses a library of that name that is loaded already. None beside it
-/// means that the loader must find it.
-fn builtins(path: &Path, version: Version) -> Option<libloading::Library> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty())?;
-    load(&folder.join(format!("libnvrtc-builtins.so.{version}"))).ok()
+/// means that the loader must find it; one that cannot be loaded is the one that NVRTC would take.
+fn builtins(path: &Path, version: Version) -> Result<Option<libloading::Library>, NvrtcError> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let beside = folder.map(|folder| folder.join(format!("libnvrtc-builtins.so.{version}")));
+    beside.filter(|file| file.exists()).map(|file| load(&file)).transpose()
 }
 
 /// A program in a library, destroyed when dropped.

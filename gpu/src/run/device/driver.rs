@@ -7,10 +7,13 @@ use std::sync::OnceLock;
 use cudarc::driver::{DriverError, sys};
 
 use super::DeviceError;
+use crate::shared_library;
 
+/// What the library is called, in the order in which it is looked for.
+const NAMES: [&str; 2] = ["libcuda.so", "libcuda.so.1"];
 /// Every driver function that this crate calls. The bindings panic when one is missing, so all are
 /// looked up first.
-const SYMBOLS: [&str; 54] = [
+const SYMBOLS: [&str; 55] = [
     "cuInit",
     "cuDriverGetVersion",
     "cuGetErrorName",
@@ -34,6 +37,7 @@ const SYMBOLS: [&str; 54] = [
     "cuModuleGetFunction",
     "cuModuleGetGlobal_v2",
     "cuFuncGetParamInfo",
+    "cuFuncGetAttribute",
     "cuFuncSetAttribute",
     "cuLaunchKernelEx",
     "cuMemGetInfo_v2",
@@ -72,6 +76,9 @@ pub(super) fn load() -> Result<(), DeviceError> {
     static LOADED: OnceLock<Result<(), DeviceError>> = OnceLock::new();
     LOADED
         .get_or_init(|| {
+            if let Some((library, error)) = shared_library::cut_in_search_path(&NAMES) {
+                return Err(DeviceError::DriverCut { library, reason: error.to_string() });
+            }
             // SAFETY: only opens the driver library, whose initialisers are trusted as the driver
             // itself is.
             if !unsafe { sys::is_culib_present() } {

@@ -189,7 +189,7 @@ impl Kernel {
         if let Some(position) = arguments.iter().position(is_foreign) {
             return Err(LaunchError::ForeignBuffer { position });
         }
-        if geometry.dynamic_shared > UNASKED_SHARED {
+        if geometry.dynamic_shared > 0 {
             self.ask_for_shared(geometry)?;
         }
         let (mut values, mut starts) = (Vec::new(), Vec::new());
@@ -206,9 +206,18 @@ impl Kernel {
         })
     }
 
-    /// More dynamic shared memory than a kernel gets unasked.
+    /// Asks for dynamic shared memory where a kernel does not get it unasked.
     fn ask_for_shared(&self, geometry: Geometry) -> Result<(), LaunchError> {
         self.module.context.bind()?;
+        let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES;
+        // SAFETY: the function is of a loaded module.
+        let declared =
+            unsafe { result::function::get_function_attribute(self.function, attribute) }
+                .check("cuFuncGetAttribute")?
+                .unsigned_abs();
+        if is_unasked(declared, geometry.dynamic_shared) {
+            return Ok(());
+        }
         let attribute =
             sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         let bytes = i32::try_from(geometry.dynamic_shared).unwrap_or(i32::MAX);
@@ -235,8 +244,14 @@ impl Kernel {
     }
 }
 
-/// Bytes of dynamic shared memory that every kernel may use.
+/// Bytes of shared memory that every kernel may use.
 const UNASKED_SHARED: u32 = 48 << 10;
+
+/// Whether a kernel that declares so many bytes of shared memory may use so many more that a launch
+/// gives it, without being asked for: both count.
+fn is_unasked(declared: u32, dynamic: u32) -> bool {
+    declared.saturating_add(dynamic) <= UNASKED_SHARED
+}
 
 /// The shape of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -421,4 +436,17 @@ pub enum LaunchError {
     /// The device was unusable before.
     #[error(transparent)]
     Device(#[from] DeviceError),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_kernel_declares_counts_for_what_it_gets_unasked() {
+        const KIB: u32 = 1 << 10;
+        assert!(is_unasked(0, 48 * KIB) && is_unasked(16 * KIB, 32 * KIB));
+        assert!(!is_unasked(0, 48 * KIB + 1) && !is_unasked(32 * KIB, 32 * KIB));
+        assert!(!is_unasked(1, u32::MAX));
+    }
 }

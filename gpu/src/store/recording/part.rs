@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::panic;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,9 +13,11 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::Type;
+use sparserl_core::regular_file;
 
 use super::row::{self, Row};
 use super::{Recording, RecordingError};
+use crate::panics;
 use crate::store::whole_file::WholeFile;
 
 /// Adds a part with these recordings to a store; `folder` must exist.
@@ -37,14 +38,14 @@ pub(super) fn write(
 pub(super) fn read(path: &Path) -> Result<Vec<Recording>, RecordingError> {
     let failed = |source| RecordingError::Read { path: path.into(), source };
     let foreign = |reason| RecordingError::Foreign { path: path.into(), reason };
-    let file = File::open(path).map_err(failed)?;
+    let file = regular_file::open(path).map_err(failed)?;
     let hash = Hasher::new().update_reader(&file).map_err(failed)?.finalize();
     if path.file_name().is_none_or(|found| found != name(&hash).as_str()) {
         return Err(RecordingError::Damaged { path: path.into() });
     }
     // Metadata that contradicts itself makes the Parquet reader panic, in many places.
-    let rows = panic::catch_unwind(|| decode(file))
-        .map_err(|_| foreign("its metadata contradicts itself".into()))?
+    let rows = panics::caught(|| decode(file))
+        .ok_or_else(|| foreign("its metadata contradicts itself".into()))?
         .map_err(|e| foreign(e.to_string().replace('\n', " ")))?;
     row::recordings(rows).map_err(|e| foreign(e.to_string()))
 }
