@@ -1,11 +1,12 @@
 //! What a stage is asked to do, as TOML.
 
 use std::path::{Path, PathBuf};
-use std::{fmt, fs};
+use std::{fmt, io};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sparserl_core::language::{Layout, Program, Word};
+use sparserl_core::regular_file;
 use sparserl_core::task::Task;
 
 use crate::corpus::{Corpus, Split, Step};
@@ -198,6 +199,9 @@ impl fmt::Display for Stage {
     }
 }
 
+/// Bytes of a configuration, at most: nobody writes so many.
+const MOST_BYTES: u64 = 1 << 20;
+
 /// A configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigurationError {
@@ -207,7 +211,7 @@ pub enum ConfigurationError {
         /// The file.
         path: PathBuf,
         /// The reason.
-        source: std::io::Error,
+        source: io::Error,
     },
     /// It is not one.
     #[error("{}:{line}: {reason}", path.display())]
@@ -234,7 +238,8 @@ pub enum ConfigurationError {
 /// # Errors
 /// When the file cannot be read, or lacks something, or has something that means nothing.
 pub fn read<C: DeserializeOwned>(path: &Path) -> Result<C, ConfigurationError> {
-    let text = fs::read_to_string(path)
+    let text = regular_file::read(path, MOST_BYTES)
+        .and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other))
         .map_err(|source| ConfigurationError::Read { path: path.to_owned(), source })?;
     toml::from_str(&text).map_err(|error| {
         let start = error.span().map_or(0, |span| span.start);
@@ -296,6 +301,8 @@ fn tasks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Task>, D::Err
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     const TEXT: &str = "matrices = 4\ntasks = [\"spmv f32\", \"spmm 32 f64 variable\"]\n\
@@ -307,6 +314,64 @@ mod tests {
         let path = folder.path().join("collect.toml");
         fs::write(&path, text).unwrap();
         read(&path).map_err(|error| error.to_string())
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_has_no_end_is_no_configuration() {
+        let folder = tempfile::tempdir().unwrap();
+        let long = folder.path().join("long.toml");
+        fs::write(&long, " ".repeat(MOST_BYTES as usize + 1)).unwrap();
+        for (path, why) in [
+            (Path::new("/dev/zero"), "it is no regular file"),
+            (long.as_path(), "it has more than 1048576 bytes"),
+        ] {
+            let error = read::<Collection>(path).unwrap_err().to_string();
+            assert!(error.contains(why) && error.lines().count() == 1, "{error}");
+        }
+    }
+
+    /// The configurations that come with the trainer, each of which is one of these.
+    fn check_all(path: &Path) -> Result<(), String> {
+        let errors = [
+            read_checked(path, |_: &Collection| None).err(),
+            read_checked(path, Contests::wrong).err(),
+            read_checked(path, Samples::wrong).err(),
+            read_checked(path, Rounds::wrong).err(),
+            read_checked(path, |_: &Training| None).err(),
+        ];
+        let lines = errors.into_iter().flatten().map(|error| error.to_string());
+        lines.filter(|line| line.lines().count() != 1).try_for_each(Err)
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_changed_configuration_is_read_or_refused_in_a_line(
+            which in proptest::prelude::any::<proptest::sample::Index>(),
+            edits in proptest::collection::vec((
+                proptest::prelude::any::<proptest::sample::Index>(),
+                0_usize..12,
+                "[-+.0-9a-z_\"'\\[\\]{}=,#\n\r\t é]{0,12}|-1|1e999|nan|18446744073709551616",
+            ), 1..5),
+        ) {
+            let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+            let folders = [root.to_owned(), root.join("configurations")];
+            let entries = folders.iter().flat_map(|folder| fs::read_dir(folder).unwrap());
+            let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+            paths.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+            paths.sort();
+            let text = fs::read_to_string(which.get(&paths)).unwrap();
+            let mut text: Vec<char> = text.chars().collect();
+            for (at, length, by) in edits {
+                let from = at.index(text.len() + 1);
+                let to = text.len().min(from + length);
+                text.splice(from..to, by.chars());
+            }
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("changed.toml");
+            fs::write(&path, text.into_iter().collect::<String>()).unwrap();
+            proptest::prop_assert_eq!(check_all(&path), Ok(()));
+        }
     }
 
     #[test]

@@ -89,7 +89,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+    let command = Cli::parse().command;
+    sparserl_gpu::panics::hide_caught();
+    let result = match command {
         Command::Collect(args) => args.run(),
         Command::Portfolio(args) => args.run(),
         Command::Archive(args) => args.run(),

@@ -220,6 +220,55 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
+    /// What may lie where a claim does, in a folder that anybody can write to.
+    #[cfg(unix)]
+    fn put(path: &Path, kind: u8) {
+        use std::os::unix::fs::symlink;
+        match kind {
+            1 => drop(File::create(path).unwrap()),
+            2 => fs::create_dir(path).unwrap(),
+            3 => symlink("/nonexistent", path).unwrap(),
+            4 => symlink(path.file_name().unwrap(), path).unwrap(),
+            5 => symlink("/dev/zero", path).unwrap(),
+            6 => {
+                let mut make = std::process::Command::new("mkfifo");
+                assert!(make.arg(path).status().unwrap().success());
+            }
+            _ => {}
+        }
+    }
+
+    #[cfg(unix)]
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn whatever_lies_in_the_folder_a_line_says_what_cannot_be_used(
+            kinds in proptest::collection::vec([0_u8..7, 0..7], 1..4),
+        ) {
+            let folder = tempfile::tempdir().unwrap();
+            for (number, kinds) in kinds.iter().enumerate() {
+                for (state, &kind) in ["claim", "done"].into_iter().zip(kinds) {
+                    put(&folder.path().join(format!("{number:06}.{state}")), kind);
+                }
+            }
+            // All claims are of processes that were lost.
+            let mut shards = Shards::open(folder.path(), 4, Duration::ZERO).unwrap();
+            std::thread::sleep(Duration::from_millis(2));
+            for _ in 0..8 {
+                let used = shards.claim().and_then(|claim| match claim {
+                    Some(claim) => claim.renew().and_then(|()| claim.finish()),
+                    None => Ok(()),
+                });
+                if let Err(error) = used {
+                    let line = error.to_string();
+                    proptest::prop_assert_eq!(line.lines().count(), 1, "{}", line);
+                }
+            }
+            shards.done().unwrap();
+        }
+    }
+
     #[test]
     fn threads_that_claim_at_the_same_time_share_all_shards() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,9 +1,9 @@
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use sparserl_core::language::Program;
 use sparserl_core::outcome::Objective;
+use sparserl_core::regular_file;
 use sparserl_trainer::corpus::Split;
 use sparserl_trainer::dataset::Dataset;
 use sparserl_trainer::evaluation::{Experience, FixedPortfolio};
@@ -41,13 +41,16 @@ impl Portfolio {
     }
 }
 
+/// Bytes of a list, at most: nobody has so many programs measured.
+const MOST_BYTES: u64 = 64 << 20;
+
 /// The programs of a list.
 ///
 /// # Errors
 /// When the file is no list of programs.
 pub(super) fn read_list(path: &Path) -> anyhow::Result<Vec<Program>> {
     let at = || format!("`{}` is no list of programs, as `portfolio` writes it", path.display());
-    let text = fs::read(path).with_context(at)?;
+    let text = regular_file::read(path, MOST_BYTES).with_context(at)?;
     let texts: Vec<String> = serde_json::from_slice(&text).with_context(at)?;
     texts.iter().map(|text| Program::parse(text).with_context(at)).collect()
 }

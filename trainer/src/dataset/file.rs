@@ -1,10 +1,10 @@
-use std::fs::File;
 use std::io::{self, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
+use sparserl_core::regular_file;
 use sparserl_onnx_models::signature::SignatureMismatch;
 
 use super::Dataset;
@@ -12,6 +12,10 @@ use crate::whole_file::write_whole;
 
 /// Begins every file; the number is raised when the format changes.
 const MAGIC: &[u8; 20] = b"sparserl dataset  2\n";
+
+/// A dataset is so many times as long as its file, at most. A file that repeats one byte is a
+/// thousand times as long, and would fill the memory.
+const MOST_EXPANSION: u64 = 100;
 
 /// A dataset could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -62,7 +66,9 @@ impl Dataset {
     pub fn read(path: &Path) -> Result<Self, DatasetError> {
         let failed = |source| DatasetError::Read { path: path.into(), source };
         let damaged = || DatasetError::Damaged { path: path.into() };
-        let mut file = BufReader::new(File::open(path).map_err(failed)?);
+        let file = regular_file::open(path).map_err(failed)?;
+        let length = file.metadata().map_err(failed)?.len();
+        let mut file = BufReader::new(file);
         let mut magic = [0; MAGIC.len()];
         match file.read_exact(&mut magic) {
             Ok(()) if magic == *MAGIC => {}
@@ -73,7 +79,11 @@ impl Dataset {
         }
         let mut bytes = Vec::new();
         // The checksum of gzip is over all that is decoded, and is looked at where it ends.
-        GzDecoder::new(file).read_to_end(&mut bytes).map_err(|_| damaged())?;
+        let most = length.saturating_mul(MOST_EXPANSION);
+        GzDecoder::new(file).take(most).read_to_end(&mut bytes).map_err(|_| damaged())?;
+        if bytes.len() as u64 == most {
+            return Err(damaged());
+        }
         // The signature comes first: of another version, the rest may mean anything.
         let (signature, _) =
             postcard::take_from_bytes::<sparserl_onnx_models::signature::Signature>(&bytes)
@@ -101,3 +111,6 @@ impl Dataset {
         written.map_err(|source| DatasetError::Write { path: path.into(), source })
     }
 }
+
+#[cfg(test)]
+mod tests;
