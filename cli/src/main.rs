@@ -21,6 +21,8 @@
 //! nobody can say: `ending` decides it.
 
 use std::process::ExitCode;
+#[cfg(unix)]
+use std::sync::Arc;
 
 use anyhow::Context;
 use sparserl_core::message;
@@ -66,11 +68,13 @@ use ending::Ending;
 
 fn main() -> ExitCode {
     let Cli { threads, verbose, command, .. } = Cli::parse_or_exit();
+    sparserl_gpu::panics::hide_caught();
     // What a serving process says on standard error belongs to the message that it died with.
     let begun = match command {
         Command::Serve { .. } => Ok(()),
         _ => {
             end_in_order_without_memory();
+            be_told_of_files_that_grow_too_long();
             logging::begin(verbose)
         }
     };
@@ -112,7 +116,7 @@ fn limit(threads: Option<u16>) -> anyhow::Result<()> {
 fn end_in_order_without_memory() {
     #[cfg(unix)]
     {
-        let always = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(true));
+        let always = Arc::new(std::sync::atomic::AtomicBool::new(true));
         let abort = signal_hook::consts::SIGABRT;
         // Without it the signal is what ends the process.
         let _ = signal_hook::flag::register_conditional_shutdown(
@@ -120,6 +124,16 @@ fn end_in_order_without_memory() {
             ending::UNJUDGED.into(),
             always,
         );
+    }
+}
+
+/// A file that may not grow any longer (`ulimit -f`) is an error like a full disk, no signal that
+/// ends the process with half of its output written.
+fn be_told_of_files_that_grow_too_long() {
+    #[cfg(unix)]
+    {
+        // Without it the signal is what ends the process.
+        let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
     }
 }
 

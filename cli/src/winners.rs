@@ -4,7 +4,7 @@
 //! It is a convenience: whatever is wrong with it is said in one line, and a search does without.
 
 use std::fs;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,6 +21,8 @@ use sparserl_core::structure::{EMBEDDING_VERSION, FeatureScale};
 use sparserl_core::target::Target;
 use sparserl_core::task::Task;
 use sparserl_gpu::compile::cache::DIRECTORY_VARIABLE;
+use sparserl_gpu::panics;
+use sparserl_gpu::store::whole_file::UNFINISHED;
 
 use crate::args::StoreChoice;
 
@@ -89,7 +91,7 @@ pub(crate) enum WinnersError {
     Damaged(String),
     /// The file cannot be made or written.
     #[error("{0}")]
-    Io(#[from] std::io::Error),
+    Io(#[from] io::Error),
 }
 
 impl WinnerStore {
@@ -119,27 +121,24 @@ impl WinnerStore {
         if !self.path.exists() {
             return Ok(Vec::new());
         }
-        let mut winners = self.with_database(
-            |path| Database::open(path),
-            |database| {
-                let read = database.begin_read()?;
-                check_format(read.open_table(ABOUT))?;
-                let table = match read.open_table(WINNERS) {
-                    Err(TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
-                    table => table?,
-                };
-                let prefix = place.prefix();
-                let mut winners: Vec<Winner> = Vec::new();
-                for entry in table.range(prefix.as_str()..)? {
-                    let (key, value) = entry?;
-                    if !key.value().starts_with(&prefix) {
-                        break;
-                    }
-                    winners.push(parse(value.value())?);
+        let mut winners = self.with_database(|database| {
+            let read = database.begin_read()?;
+            check_format(read.open_table(ABOUT))?;
+            let table = match read.open_table(WINNERS) {
+                Err(TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
+                table => table?,
+            };
+            let prefix = place.prefix();
+            let mut winners: Vec<Winner> = Vec::new();
+            for entry in table.range(prefix.as_str()..)? {
+                let (key, value) = entry?;
+                if !key.value().starts_with(&prefix) {
+                    break;
                 }
-                Ok(winners)
-            },
-        )?;
+                winners.push(parse(value.value())?);
+            }
+            Ok(winners)
+        })?;
         winners.retain(|winner| winner.features.len() == features.len());
         let vectors = winners.iter().map(|winner| winner.features.as_slice()).chain([features]);
         let scale = FeatureScale::of(&vectors.collect::<Vec<_>>());
@@ -167,51 +166,64 @@ impl WinnerStore {
         fingerprint: &str,
         winner: &Winner,
     ) -> Result<(), WinnersError> {
-        if let Some(folder) = self.path.parent() {
-            fs::create_dir_all(folder)?;
+        if !self.path.exists() {
+            self.create()?;
         }
         let value =
             serde_json::to_vec(winner).map_err(|error| WinnersError::Damaged(error.to_string()))?;
         let key = place.prefix() + fingerprint;
         let time = |winner: &Winner| winner.programs.first().map(|best| best.seconds);
-        self.with_database(
-            |path| Database::create(path),
-            |database| {
-                let write = database.begin_write()?;
-                {
-                    let mut about = write.open_table(ABOUT)?;
-                    let format = about.get(FORMAT_KEY)?.map(|format| format.value());
-                    match format {
-                        None => drop(about.insert(FORMAT_KEY, FORMAT)?),
-                        Some(FORMAT) => {}
-                        Some(_) => return Err(WinnersError::Foreign),
-                    }
-                    let mut winners = write.open_table(WINNERS)?;
-                    let known = match winners.get(key.as_str())? {
-                        Some(known) => time(&parse(known.value())?),
-                        None => None,
-                    };
-                    if known.is_none_or(|known| time(winner).is_some_and(|new| new < known)) {
-                        winners.insert(key.as_str(), value.as_slice())?;
-                    }
+        self.with_database(|database| {
+            let write = database.begin_write()?;
+            {
+                let about = write.open_table(ABOUT)?;
+                if about.get(FORMAT_KEY)?.is_none_or(|format| format.value() != FORMAT) {
+                    return Err(WinnersError::Foreign);
                 }
-                write.commit()?;
-                Ok(())
-            },
-        )
+                let mut winners = write.open_table(WINNERS)?;
+                let known = match winners.get(key.as_str())? {
+                    Some(known) => time(&parse(known.value())?),
+                    None => None,
+                };
+                if known.is_none_or(|known| time(winner).is_some_and(|new| new < known)) {
+                    winners.insert(key.as_str(), value.as_slice())?;
+                }
+            }
+            write.commit()?;
+            Ok(())
+        })
+    }
+
+    /// Makes a store without winners under another name, which it has until it is whole: a run that
+    /// is killed meanwhile, or a full disk, would leave one that no later run can open.
+    fn create(&self) -> Result<(), WinnersError> {
+        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        fs::create_dir_all(folder)?;
+        let file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(folder)?;
+        let database = Database::create(file.path())?;
+        let write = database.begin_write()?;
+        write.open_table(ABOUT)?.insert(FORMAT_KEY, FORMAT)?;
+        write.open_table(WINNERS)?;
+        write.commit()?;
+        drop(database);
+        match file.persist_noclobber(&self.path) {
+            // Another run was faster.
+            Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            made => Ok(made.map(drop).map_err(|error| error.error)?),
+        }
     }
 
     /// Opens the file for as long as `act` takes, after others that have it open.
     fn with_database<R>(
         &self,
-        open: impl Fn(&Path) -> Result<Database, DatabaseError>,
         act: impl FnOnce(&Database) -> Result<R, WinnersError>,
     ) -> Result<R, WinnersError> {
         let start = Instant::now();
         // A damaged file may panic where it is looked into, which is no reason to lose a search.
-        let whole = catch_unwind(AssertUnwindSafe(|| {
+        let whole = panics::caught(|| {
             let database = loop {
-                match open(&self.path) {
+                match Database::open(&self.path) {
                     Err(DatabaseError::DatabaseAlreadyOpen) if start.elapsed() < PATIENCE => {
                         thread::sleep(Duration::from_millis(50));
                     }
@@ -219,8 +231,8 @@ impl WinnerStore {
                 }
             };
             act(&database)
-        }));
-        whole.unwrap_or_else(|_| Err(WinnersError::Damaged("it cannot be read".to_owned())))
+        });
+        whole.unwrap_or_else(|| Err(WinnersError::Damaged("it cannot be read".to_owned())))
     }
 }
 
@@ -279,7 +291,7 @@ impl From<Error> for WinnersError {
         match error {
             Error::DatabaseAlreadyOpen | Error::LockProtocolMismatch => Self::Busy,
             Error::UpgradeRequired(_) | Error::TableTypeMismatch { .. } => Self::Foreign,
-            Error::Io(error) if error.kind() != std::io::ErrorKind::InvalidData => Self::Io(error),
+            Error::Io(error) if error.kind() != io::ErrorKind::InvalidData => Self::Io(error),
             error => Self::Damaged(error.to_string().replace('\n', " ")),
         }
     }
@@ -297,6 +309,9 @@ macro_rules! from_errors {
 }
 
 from_errors!(DatabaseError TransactionError TableError StorageError CommitError);
+
+#[cfg(test)]
+mod damaged;
 
 #[cfg(test)]
 mod tests {

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use sparserl_gpu::store::whole_file::UNFINISHED;
 
 use super::record::{Case, FORMAT, TuneRecord};
 use crate::output_folder::{Edited, OutputFolder};
@@ -17,6 +18,17 @@ const RECORDINGS: &str = "recordings";
 pub(super) const KERNEL: &str = "kernel";
 /// Held by the one run that is at work on the folder.
 const LOCK: &str = ".lock";
+
+/// Whether a folder holds nothing but what a run makes before its record.
+fn is_only_begun(path: &Path) -> bool {
+    let is_ours = |entry: io::Result<fs::DirEntry>| {
+        let name = entry.map(|entry| entry.file_name());
+        name.is_ok_and(|name| {
+            name == LOCK || name.as_encoded_bytes().starts_with(UNFINISHED.as_bytes())
+        })
+    };
+    fs::read_dir(path).is_ok_and(|mut entries| entries.all(is_ours))
+}
 
 /// A folder that this run alone works on.
 #[derive(Debug)]
@@ -46,6 +58,10 @@ impl TuneFolder {
         OutputFolder::check(&path.join(KERNEL), Edited::Keep)?;
         let record = path.join(RECORD);
         let text = match whole_file::read(&record) {
+            // Killed before it wrote anything.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && is_only_begun(path) => {
+                return Ok(None);
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => bail!(
                 "{shown}: holds other files (no {RECORD} of ours); empty it or choose another \
                  folder with --output"

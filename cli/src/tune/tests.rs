@@ -28,6 +28,8 @@ use super::*;
 use crate::args::StoreChoice;
 use crate::instrument::Broken;
 
+mod processes;
+
 /// Times programs by their texts. What it was asked is kept, with the process that was asked.
 #[derive(Clone)]
 struct Fake {
