@@ -61,6 +61,39 @@ fn interrupted_at_any_moment_it_leaves_nothing_and_does_not_crash() {
     assert!(ended * 2 >= count, "only {ended} of {count} were still running");
 }
 
+/// Nobody can take away what a process leaves that is killed, so that it must not matter.
+#[test]
+fn killed_at_any_moment_it_leaves_a_whole_folder_or_none_and_a_cache_to_go_on_with() {
+    const KILLS: u32 = 12;
+    let arguments =
+        format!("gen {} --candidates 4 --packed -o deep/er/out", matrix("rmat10.mtx.gz"));
+    let start = Instant::now();
+    let (place, child) = started(&arguments);
+    assert!(child.wait_with_output().unwrap().status.success());
+    let whole = start.elapsed();
+    let output = "deep/er/out";
+    let complete = files(&place.path(output));
+
+    let mut killed = 0;
+    for round in 0..KILLS {
+        let (place, mut child) = started(&arguments);
+        let moment = whole * (round + 1) / (KILLS + 1);
+        std::thread::sleep(moment);
+        child.kill().unwrap();
+        killed += u32::from(!child.wait().unwrap().success());
+        let at = format!("killed after {moment:?}");
+        assert_eq!(processes_in(&place), Vec::<String>::new(), "{at}");
+        let left = place.path(output);
+        assert!(!left.exists() || files(&left) == complete, "{at}: {:?}", files(&left));
+        let mut again = place.command(&arguments);
+        let again = again.env("CUDA_VISIBLE_DEVICES", "").output().unwrap();
+        let said = String::from_utf8_lossy(&again.stderr);
+        assert!(again.status.success() && said.is_empty(), "{at}: {}: {said}", again.status);
+        assert_eq!(files(&left), complete, "{at}");
+    }
+    assert!(killed * 2 >= KILLS, "only {killed} of {KILLS} were still running");
+}
+
 #[test]
 fn an_unfinished_folder_is_taken_away() {
     for (signal, number) in SIGNALS {

@@ -13,6 +13,8 @@ mod errors;
 mod eval;
 mod generate;
 mod host;
+#[cfg(target_os = "linux")]
+mod hostile;
 mod inspect;
 #[cfg(unix)]
 mod interrupt;
