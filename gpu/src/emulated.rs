@@ -334,7 +334,7 @@ impl EmulatorEvaluator {
             }
         }
         let how = (&self.options, until);
-        let trial = run_trial(&kernel, &prepared, matrix, (task, foreign.is_some()), how);
+        let trial = run_trial(&kernel, &prepared, matrix, (task, foreign), how);
         let trial = trial.map(|judgement| judgement.naming_launch(foreign));
         let is_open = match &trial {
             Ok(judgement) => judgement.outcome.is_right(),
@@ -372,15 +372,25 @@ impl EmulatorEvaluator {
     ) -> Result<Option<Judgement>, EmulatorError> {
         let options = EmulationOptions { seeds: 1, checks: 1, ..self.options };
         let mut remarked = None;
-        for (what, small) in awkward::matrices(matrix, raw.is_told(matrix))? {
-            // Some launches take what such a matrix has none of, as a grid of a block for each
-            // entry.
-            let Some(prepared) = raw.prepare(small.view(), task).ok().filter(is_short) else {
-                continue;
-            };
+        // Some launches take what such a matrix has none of, as a grid of a block for each entry.
+        let judged = |small: CsrView<'_, T>| {
+            let prepared = raw.prepare(small, task).ok().filter(is_short);
             let how = (&options, until);
-            let on_it = run_trial(kernel, &prepared, small.view(), (task, true), how)?;
+            let on_it = |prepared| run_trial(kernel, &prepared, small, (task, Some(raw)), how);
+            prepared.map(on_it).transpose()
+        };
+        for (what, small) in awkward::matrices(matrix, raw.is_told(matrix))? {
+            let Some(on_it) = judged(small.view())? else { continue };
             if matches!(on_it.outcome, Outcome::Faulted { .. } | Outcome::WrongResult { .. }) {
+                if let Some(finding) = verdict::misaligned(&on_it.findings) {
+                    let padded = awkward::with_multiples(small.view(), matrix)?;
+                    let on_padded = judged(padded.view())?;
+                    if let Some(right) = on_padded.filter(|on| on.outcome.is_right()) {
+                        let remark = Some(verdict::takes_multiples(what, finding));
+                        remarked.get_or_insert(Judgement { remark, ..right });
+                        continue;
+                    }
+                }
                 let outcome = verdict::on_matrix(what, on_it.outcome);
                 return Ok(Some(Judgement { outcome, ..on_it }));
             }
@@ -487,7 +497,7 @@ fn run_trial<T: Scalar>(
     kernel: &MachineKernel,
     prepared: &Prepared,
     matrix: CsrView<'_, T>,
-    (task, foreign): (Task, bool),
+    (task, foreign): (Task, Option<&RawKernel>),
     how: (&EmulationOptions, Option<Instant>),
 ) -> Result<Judgement, EmulatorError> {
     with_scalar!(
@@ -501,13 +511,13 @@ fn run_of<T: Scalar, D: Scalar>(
     kernel: &MachineKernel,
     prepared: &Prepared,
     matrix: CsrView<'_, T>,
-    (task, foreign): (Task, bool),
+    (task, foreign): (Task, Option<&RawKernel>),
     how: (&EmulationOptions, Option<Instant>),
 ) -> Result<Judgement, EmulatorError> {
     let width = task.operation.columns() as usize;
     let is_large = matrix.rows().saturating_mul(width) > MOST_ELEMENTS
         || warps(&prepared.launch.geometry) > MOST_WARPS;
-    if foreign && is_large {
+    if foreign.is_some() && is_large {
         return Sampling::<T, D>::new(kernel, prepared, matrix, width)?.judge(how.1);
     }
     let named = named_columns(matrix, width)?;

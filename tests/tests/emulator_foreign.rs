@@ -1,7 +1,7 @@
 //! Kernels as strangers write them, judged as `verify --emulate` does: the right ones of
 //! `tests/emulator/foreign/right` pass, and those of `tests/emulator/foreign/launched`, simple ones
 //! with launches as people write them; those of `tests/emulator/foreign/remarked` pass with a
-//! remark that NaN spreads; the wrong ones of `tests/emulator/foreign/wrong` are told wrong, with a
+//! remark, that NaN spreads or what follows `// SAYS:`; the wrong ones of `tests/emulator/foreign/wrong` are told wrong, with a
 //! line that is marked `// BUG` where there is one, and so are those of
 //! `tests/emulator/foreign/half` in half precision. Of those of `tests/emulator/foreign/told` a
 //! finding says the words that follow each `// SAYS:`, with the lines of what is wrong. Those of
@@ -112,12 +112,14 @@ fn is_right(source: &str, emulator: &EmulatorEvaluator) -> Result<()> {
     is_told_right(&judgement)
 }
 
-/// Right, but for NaN and infinity in rows of the input that a row does not name.
+/// Right, with a remark of these words: without any, that NaN and infinity spread from rows of the
+/// input that a row does not name.
 fn is_remarked(source: &str, emulator: &EmulatorEvaluator) -> Result<()> {
     let judgement = judge::<f32>(source, emulator)?;
     is_told_right(&judgement)?;
     let remark = judgement.remark.context("there is no remark")?;
-    ensure!(remark.contains("NaN or infinity in x spreads"), "{remark}");
+    let words = source.lines().find_map(|line| line.strip_prefix("// SAYS: "));
+    ensure!(remark.contains(words.unwrap_or("NaN or infinity in x spreads").trim()), "{remark}");
     Ok(())
 }
 

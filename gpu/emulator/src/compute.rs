@@ -182,6 +182,11 @@ impl Compute {
         is_product && parts.any(|part| part.trim_start_matches('b').starts_with('f'))
     }
 
+    /// Whether it divides whole numbers, which rounds.
+    pub(crate) fn divides(&self) -> bool {
+        ["div.s", "div.u"].iter().any(|name| self.opcode.starts_with(name))
+    }
+
     /// Whether it makes an integer of a floating-point number.
     pub(crate) fn makes_integer(&self) -> bool {
         let mut types = self.opcode.rsplit('.');

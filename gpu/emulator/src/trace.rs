@@ -14,7 +14,7 @@ mod forward;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use crate::code::{Kernel, Op, Register, SHARED_BITS, ShuffleMode, Space, WARP};
+use crate::code::{Constant, Kernel, Op, Register, SHARED_BITS, ShuffleMode, Space, WARP};
 
 pub use self::backward::Step;
 
@@ -334,6 +334,59 @@ impl Trace {
         }
     }
 
+    /// Whether a step computes a number, and does not only move, convert, read or store it.
+    #[must_use]
+    pub fn makes_number(&self, kernel: &Kernel, step: &Step) -> bool {
+        let op = kernel.code.get(step.counter as usize).map(|at| &at.op);
+        matches!(op, Some(Op::Compute(compute)) if !compute.is_move())
+    }
+
+    /// Whether a step takes nothing but numbers of the code: what it brings begins there.
+    #[must_use]
+    pub fn begins(&self, kernel: &Kernel, step: &Step) -> bool {
+        let Some(op) = kernel.code.get(step.counter as usize).map(|at| &at.op) else {
+            return false;
+        };
+        let sources = match op {
+            Op::Compute(compute) if compute.is_move() => op.read(),
+            Op::Store { sources, .. } => sources.to_vec(),
+            _ => return false,
+        };
+        let is_number = |register: &Register| {
+            let is_it = |(of, constant): &(Register, Constant)| {
+                of == register && matches!(constant, Constant::Bits(_))
+            };
+            kernel.constants.iter().any(is_it)
+        };
+        !sources.is_empty() && sources.iter().all(is_number)
+    }
+
+    /// The first access of an address by a thread of a block at an instruction in a line of the
+    /// PTX text.
+    #[must_use]
+    pub fn access_by(
+        &self,
+        kernel: &Kernel,
+        ptx_line: u32,
+        (block, thread): (u32, usize),
+        address: u64,
+    ) -> Option<Moment> {
+        let lane = thread % WARP;
+        let is_it = |event: &Event| {
+            let place = || self.place(event, lane);
+            event.what == What::Accesses
+                && (event.block, usize::from(event.warp)) == (block, thread / WARP)
+                && event.lanes >> lane & 1 != 0
+                && kernel.code.get(event.counter as usize).is_some_and(|at| at.ptx_line == ptx_line)
+                && place().is_some_and(|place| match place & SHARED {
+                    0 => place == address,
+                    _ => place & ((1 << SHARED_BITS) - 1) == address,
+                })
+        };
+        let event = self.events.iter().position(is_it)?;
+        Some(Moment { event, lane })
+    }
+
     /// Whether a step passes on numbers of other lanes.
     #[must_use]
     pub fn is_passed_on(&self, kernel: &Kernel, step: &Step) -> bool {
@@ -499,6 +552,13 @@ pub fn uses_of_parameter(kernel: &Kernel, steps: &[Step], parameter: usize) -> V
 pub fn makes_integer(kernel: &Kernel, counter: u32) -> bool {
     let op = kernel.code.get(counter as usize).map(|at| &at.op);
     matches!(op, Some(Op::Compute(compute)) if compute.makes_integer())
+}
+
+/// Whether an instruction divides whole numbers, which rounds.
+#[must_use]
+pub fn divides(kernel: &Kernel, counter: u32) -> bool {
+    let op = kernel.code.get(counter as usize).map(|at| &at.op);
+    matches!(op, Some(Op::Compute(compute)) if compute.divides())
 }
 
 /// Whether an instruction multiplies floating-point numbers.

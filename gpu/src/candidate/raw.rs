@@ -31,6 +31,7 @@ mod definitions;
 mod expression;
 mod headers;
 pub mod launch;
+mod listing;
 mod namespaces;
 mod packed;
 mod parameter;
@@ -55,6 +56,7 @@ use expression::Size;
 pub use expression::Sizes;
 pub(crate) use headers::GRID_BARRIER;
 use launch::LaunchRule;
+pub(crate) use listing::Listing;
 use packed::PackedArguments;
 pub use parameter::{Element, Kind, ParameterError};
 use parameter::{Parameter, read_parameters};
@@ -208,6 +210,11 @@ impl RawKernel {
     #[must_use]
     pub fn source(&self) -> &str {
         &self.source
+    }
+
+    /// The source, line by line, as the lines that a compiler names are numbered.
+    pub(crate) fn listing(&self) -> Listing<'_> {
+        Listing::of(&self.written)
     }
 
     /// Whether it includes files of its own or of a library, which no compiler here reads: it may

@@ -9,6 +9,9 @@ use sparserl_core::matrix::{Csr, CsrError, CsrView, Offsets, Scalar};
 
 /// Rows that they have at most.
 const MOST_ROWS: usize = 300;
+/// Powers of two, as exponents, that sizes are kept multiples of: vectors of 16 bytes have up to 16
+/// elements.
+const LARGEST_POWER: u32 = 4;
 
 /// A matrix, after what it is called.
 pub(super) type Named<T> = (&'static str, Csr<T>);
@@ -48,6 +51,25 @@ pub(super) fn matrices<T: Scalar>(
         all.push(("of one column", of_rows(matrix.cols().min(1), column)?));
     }
     Ok(all)
+}
+
+/// A matrix that was cut out of another one, with empty rows and columns behind it until each size is
+/// a multiple of as large a power of two as the other one's is.
+pub(super) fn with_multiples<T: Scalar>(
+    small: CsrView<'_, T>,
+    of: CsrView<'_, T>,
+) -> Result<Csr<T>, CsrError> {
+    let power = |size: usize| 1 << size.trailing_zeros().min(LARGEST_POWER);
+    let rows = small.rows().next_multiple_of(power(of.rows()));
+    let cols = small.cols().next_multiple_of(power(of.cols()));
+    let entries = |row: usize| -> Vec<(u32, T)> {
+        if row >= small.rows() {
+            return Vec::new();
+        }
+        let (columns, values) = small.row(row);
+        columns.iter().copied().zip(values.iter().copied()).collect()
+    };
+    of_rows(cols, (0..rows).map(entries))
 }
 
 pub(super) fn of_rows<T: Scalar>(
@@ -104,6 +126,23 @@ mod tests {
             [("with empty rows", 40, 40), ("of one row", 1, 1), ("without entries", 40, 40)];
         assert_eq!(sizes(&found), expected);
         assert_eq!(found[1].1.nnz(), 1);
+    }
+
+    #[test]
+    fn sizes_become_multiples_of_the_powers_of_two_that_others_are() {
+        let matrix = generate::hyper_sparse(400, 36, 900, 1);
+        let found = matrices(matrix.view(), [true, true]).unwrap();
+        for (_, small) in &found {
+            let padded = with_multiples(small.view(), matrix.view()).unwrap();
+            assert_eq!((padded.rows() % 16, padded.cols() % 4), (0, 0));
+            assert!(padded.rows() <= 400 && padded.cols() <= 36);
+            assert_eq!(padded.nnz(), small.nnz());
+        }
+        let odd = generate::hyper_sparse(41, 37, 90, 1);
+        let one = with_multiples(found[3].1.view(), matrix.view()).unwrap();
+        assert_eq!((one.rows(), one.cols()), (304, 4));
+        let same = with_multiples(odd.view(), odd.view()).unwrap();
+        assert_eq!((same.rows(), same.cols(), same.nnz()), (41, 37, odd.nnz()));
     }
 
     #[test]

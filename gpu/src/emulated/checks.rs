@@ -24,6 +24,7 @@ use sparserl_emulator::memory::{BufferId, MOST_BYTES, Memory, Variables};
 use super::named_columns::{NamedColumns, words};
 use super::{EmulationOptions, EmulatorError, Judgement, verdict};
 use crate::candidate::executable::{Parameter, Prepared};
+use crate::candidate::raw::RawKernel;
 use crate::judge::{Before, Check, DISPLACEMENT, Input, Place, Thinning, thinning};
 use crate::run::device::Geometry;
 use strange::first_spread;
@@ -70,8 +71,8 @@ pub(super) struct Trial<'a, A, D> {
     /// Columns of the dense operands.
     width: usize,
     thinning: Thinning,
-    /// Whether the kernel was not written here.
-    foreign: bool,
+    /// The kernel as it was written, where that was not here.
+    foreign: Option<&'a RawKernel>,
     dense: PhantomData<D>,
 }
 
@@ -125,7 +126,7 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
         matrix: CsrView<'a, A>,
         named: Option<&'a NamedColumns<A>>,
         task: Task,
-        foreign: bool,
+        foreign: Option<&'a RawKernel>,
     ) -> Result<Self, EmulatorError> {
         let width = task.operation.columns() as usize;
         let held = named.map_or(matrix, NamedColumns::matrix);
@@ -136,13 +137,18 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
         Ok(Self { kernel, prepared, matrix, named, width, thinning, foreign, dense: PhantomData })
     }
 
+    /// Whether the kernel was not written here.
+    fn is_foreign(&self) -> bool {
+        self.foreign.is_some()
+    }
+
     /// Checks the kernel until something is wrong.
     pub(super) fn judge(
         &self,
         (options, until): (&EmulationOptions, Option<Instant>),
     ) -> Result<Judgement, EmulatorError> {
         let warps = warps(&self.prepared.launch.geometry);
-        let is_long = self.foreign && warps > MANY_WARPS;
+        let is_long = self.is_foreign() && warps > MANY_WARPS;
         let least = EmulationOptions { seeds: 1, checks: 2, ..*options };
         let options = if is_long { &least } else { options };
         let mut random = fastrand::Rng::with_seed(FIRST_INPUT);
@@ -162,30 +168,31 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
         let budget = options.budget.unwrap_or(implied.clamp(LEAST_BUDGET, MOST_BUDGET));
         // What threads tell each other, or draw, goes wrong in few orders.
         let tells = self.kernel.has_strong_reads() || self.kernel.has_drawn_values();
-        let tells = self.foreign && tells && warps <= FEW_WARPS;
+        let tells = self.is_foreign() && tells && warps <= FEW_WARPS;
         let seeds = options.seeds.max(1).saturating_mul(if tells { 2 } else { 1 });
         for seed in 0..u64::from(seeds) {
             // As after loading: what only the first launch does wrong is looked for in each order.
             kept = Kept { workspace: fresh_workspace(self.prepared), ..Kept::default() };
             let mut was_launched = false;
             // What only the first launch does wrong may need an output that is added to.
-            let first = if self.foreign { seed as usize } else { 0 };
+            let first = if self.is_foreign() { seed as usize } else { 0 };
             let checks = Check::of_all().cycle().skip(first);
-            let keeps = self.foreign && seed == 0 && warps <= FEW_WARPS && self.keeps_variables();
+            let keeps =
+                self.is_foreign() && seed == 0 && warps <= FEW_WARPS && self.keeps_variables();
             let launches = options.checks.max(1) as usize;
             let many = launches > 1 && keeps;
             let checks = checks.take(if many { launches.max(LAUNCHES_OF_STATE) } else { launches });
             // Generated kernels leave out what they pad with, which a thorough check goes into.
             let is_first = seed == 0 && !is_long;
-            let thorough = self.foreign || options.checks as usize >= Check::of_all().count();
-            let besides = Check::of_emulators(self.foreign).filter(|_| thorough && is_first);
+            let thorough = self.is_foreign() || options.checks as usize >= Check::of_all().count();
+            let besides = Check::of_emulators(self.is_foreign()).filter(|_| thorough && is_first);
             for check in checks.chain(besides) {
                 let mut operands = self.operands(check, input, output, &mut random);
                 let is_strange = operands.others.is_some();
                 let unnamed = self.poison(&mut operands);
                 let how = Options { seed, budget, until };
                 // Where the launch goes wrong it is repeated.
-                let before = if self.foreign { kept.copied() } else { Kept::default() };
+                let before = if self.is_foreign() { kept.copied() } else { Kept::default() };
                 let mut launched = match self.launch(&operands, kept, &how) {
                     Ok(launched) => launched,
                     Err(refusal) => {
@@ -194,7 +201,7 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
                     }
                 };
                 let counters = *counters.get_or_insert(launched.report.counters);
-                if self.foreign {
+                if self.is_foreign() {
                     verdict::forgive_wraps(&mut launched.report);
                 }
                 if let Some(limit) = verdict::given_up(&mut launched.report, budget >= implied) {
@@ -232,7 +239,8 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
                     let elements = comparison.unbounded;
                     return Err(EmulatorError::Range { elements, dtype: D::DTYPE });
                 }
-                let spread = first_spread(&reference, &launched.output, self.foreign && is_strange);
+                let spread =
+                    first_spread(&reference, &launched.output, self.is_foreign() && is_strange);
                 if let Some(element) = spread {
                     remark.get_or_insert_with(|| self.spreads(element / self.width));
                     // For those who go on from it.
@@ -404,7 +412,7 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
             return Ok(false);
         }
         let Ok(mut launched) = self.launch(operands, fresh, how) else { return Ok(false) };
-        if self.foreign {
+        if self.is_foreign() {
             verdict::forgive_wraps(&mut launched.report);
         }
         let is_right = || -> Result<_, EmulatorError> {

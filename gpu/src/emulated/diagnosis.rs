@@ -13,6 +13,7 @@
 mod entries;
 mod faults;
 mod formulas;
+mod origins;
 mod state;
 
 use std::collections::BTreeSet;
@@ -25,6 +26,7 @@ use sparserl_emulator::finding::{Finding, FindingKind, PlacedAddress};
 use sparserl_emulator::trace::{Moment, Step, Trace};
 
 use crate::candidate::executable::{Parameter, Prepared};
+use crate::candidate::raw::Listing;
 
 pub(super) use self::faults::is_told_more;
 pub(super) use self::state::State;
@@ -34,12 +36,16 @@ const LOOKED_AT: usize = 32;
 /// Of these, elements whose origin is followed: one finding each at most, those that say the same
 /// left out.
 const FOLLOWED: usize = 3;
+/// Branches that are named by which a thread turned away from a part of the stores.
+const MOST_TURNS: usize = 2;
 /// Places in the source that a list names.
-const MOST_LINES: usize = 5;
+const MOST_LINES: usize = 4;
 
 /// A launch whose result is wrong.
 pub(super) struct Failure<'a, A, D: Scalar> {
     pub(super) kernel: &'a Kernel,
+    /// Its source, where somebody has written it.
+    pub(super) listing: Option<Listing<'a>>,
     pub(super) prepared: &'a Prepared,
     pub(super) matrix: CsrView<'a, A>,
     /// Where each row begins, and where the last one ends.
@@ -174,8 +180,14 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
                 detail += &format!(
                     "; the thread that has read where the row begins turns away at {line}"
                 );
-                let choices = self.choices_in_words(&self.decisions(&[turn]), &[]);
+                let decisions = self.decisions(&[turn]);
+                let choices = self
+                    .about_quotients(&decisions)
+                    .or_else(|| self.choices_in_words(&decisions, &[]));
                 detail += &choices.map(|choices| format!(": {choices}")).unwrap_or_default();
+                if let Some(reader) = reader {
+                    detail += &self.turns_before(turn, reader, &stores);
+                }
                 self.at(FindingKind::MissingElement, turn, place, detail)
             }
             (None, Some(reader)) => {
@@ -201,6 +213,27 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
                 self.at(FindingKind::MissingElement, access.moment, place, detail)
             }
         }
+    }
+
+    /// Where a thread has turned away from some of the stores before it did from all.
+    fn turns_before(&self, last: Moment, reader: Moment, stores: &BTreeSet<u32>) -> String {
+        let own = |moment: Moment| self.counter_of(moment).and_then(|of| self.line_of(of));
+        let mut turns: Vec<(u32, u32)> = Vec::new();
+        for &store in stores {
+            let turn = self.trace.turns_away(self.kernel, reader, &BTreeSet::from([store]));
+            let Some(turn) = turn.filter(|&turn| turn < last && own(turn) != own(last)) else {
+                continue;
+            };
+            let Some(counter) = self.counter_of(turn) else { continue };
+            if turns.iter().all(|&(_, known)| self.line_of(known) != self.line_of(counter)) {
+                turns.push((store, counter));
+            }
+        }
+        let text = |&(store, turn): &(u32, u32)| {
+            let [store, turn] = [store, turn].map(|counter| self.lines(std::iter::once(counter)));
+            format!("; from {store} it has turned away at {turn}")
+        };
+        turns.iter().take(MOST_TURNS).map(text).collect()
     }
 
     /// Places in the source of some instructions, in words, each once.
@@ -230,6 +263,11 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
 fn position(number: u32, [x, y, _]: [u32; 3]) -> [u32; 3] {
     let (x, y) = (x.max(1), y.max(1));
     [number % x, number / x % y, number / x / y]
+}
+
+/// The number of such a block or thread.
+fn number([x, y, z]: [u32; 3], [of_x, of_y, _]: [u32; 3]) -> u32 {
+    x + of_x.max(1) * (y + of_y.max(1) * z)
 }
 
 /// Steps whose results went into a value.

@@ -58,6 +58,20 @@ pub(super) fn on_matrix(what: &str, outcome: Outcome) -> Outcome {
     }
 }
 
+/// The first of some findings that sizes may cause that are no multiples of a power of two.
+pub(super) fn misaligned(findings: &[Finding]) -> Option<&Finding> {
+    findings.iter().find(|finding| finding.kind == FindingKind::Misaligned)
+}
+
+/// What is to be known of a kernel that is right where a matrix's sizes are multiples of the powers
+/// of two that those of the matrix that it was judged on are, and not on one that is `what`.
+pub(super) fn takes_multiples(what: &str, finding: &Finding) -> String {
+    format!(
+        "it takes sizes that are multiples of a power of two, as they are here; on a matrix {what}: \
+         {finding}"
+    )
+}
+
 /// The same outcome of a kernel that is right on operands that are aligned as allocations are.
 pub(super) fn displaced(outcome: Outcome) -> Outcome {
     match outcome {

@@ -101,6 +101,7 @@ impl Core<'_> {
                 denials: 0,
                 denied: None,
                 under_way: Vec::new(),
+                expected_at: None,
                 initialised: self.order.stamp(warp.index, lane, false),
                 initialised_at: counter,
                 is_fenced: false,
@@ -124,7 +125,7 @@ impl Core<'_> {
             MBarrierAction::Initialise { .. } => {}
             MBarrierAction::Invalidate => drop(self.mbarriers.remove(&address)),
             MBarrierAction::Expect { bytes } => {
-                self.change(address, |state| state.bytes += i64::from(word(bytes)));
+                self.change(address, |state| state.expect(word(bytes), counter));
             }
             MBarrierAction::Complete { bytes } => {
                 // What an asynchronous store brings is there for who waits for its bytes.
@@ -139,8 +140,12 @@ impl Core<'_> {
             }
             MBarrierAction::Arrive { count, bytes, drops, completes, .. } => {
                 let before = self.mbarriers.get(&address).map_or(0, State::bits);
-                let (count, bytes) = (count.map_or(1, word), bytes.map_or(0, word));
-                self.change(address, |state| state.bytes += i64::from(bytes));
+                let count = count.map_or(1, word);
+                self.change(address, |state| {
+                    if let Some(bytes) = bytes {
+                        state.expect(word(bytes), counter);
+                    }
+                });
                 if drops {
                     self.change(address, |state| {
                         state.expected = state.expected.saturating_sub(count);
@@ -187,10 +192,15 @@ impl Core<'_> {
             let state = self.mbarriers.get(&address)?;
             let State { phase, pending, bytes, initialised_at, .. } = state;
             let initialised = self.grid.kernel.place(*initialised_at);
+            // Of bytes that do not come, who counted them may be wrong.
+            let expected = match state.expected_at.filter(|_| *bytes != 0) {
+                Some(at) => format!(", and bytes were expected last {}", self.grid.kernel.place(at)),
+                None => String::new(),
+            };
             let place = in_shared(self.grid, address).place;
             Some(format!(
                 "it asks an mbarrier ({place}) of which {phase} phases have ended, and whose present \
-                 one waits for {pending} arrivals and {bytes} bytes; it was initialised {initialised}"
+                 one waits for {pending} arrivals and {bytes} bytes; it was initialised {initialised}{expected}"
             ))
         })
     }

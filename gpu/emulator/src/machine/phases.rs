@@ -24,6 +24,8 @@ pub(crate) struct State {
     /// The last of them: which warp's, and at which of its instructions.
     pub(super) denied: Option<(usize, u64)>,
     pub(super) under_way: Vec<UnderWay>,
+    /// The instruction by which bytes were expected last.
+    pub(super) expected_at: Option<u32>,
     /// When and where it was initialised.
     pub(super) initialised: Stamp,
     pub(super) initialised_at: u32,
@@ -45,6 +47,12 @@ impl State {
     /// What `ld` would read, if that were allowed.
     pub(super) fn bits(&self) -> u64 {
         u64::from(self.phase) << 32 | u64::from(self.pending)
+    }
+
+    /// So many more bytes are to come in this phase, as an instruction says.
+    pub(super) fn expect(&mut self, bytes: u32, counter: u32) {
+        self.bytes += i64::from(bytes);
+        self.expected_at = Some(counter);
     }
 
     /// Parts of bulk copies are under way to it, which a warp of its block has issued or that of

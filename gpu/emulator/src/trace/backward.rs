@@ -217,14 +217,31 @@ impl Trace {
         let Some(branch) = self.events.get(moment.event) else { return Vec::new() };
         let guard = kernel.code.get(branch.counter as usize).and_then(|at| at.guard);
         let Some(guard) = guard else { return Vec::new() };
-        let predicate = Register::Predicate(guard.predicate);
+        self.slice_of_register(kernel, moment, Register::Predicate(guard.predicate))
+    }
+
+    /// What the address was computed from that a thread has accessed.
+    #[must_use]
+    pub fn slice_of_address(&self, kernel: &Kernel, access: Moment) -> Vec<Step> {
+        let Some(event) = self.events.get(access.event) else { return Vec::new() };
+        let address = match kernel.code.get(event.counter as usize).map(|at| &at.op) {
+            Some(Op::Load { address, .. } | Op::Store { address, .. }) => address,
+            Some(Op::Atomic(atomic)) => &atomic.address,
+            _ => return Vec::new(),
+        };
+        address.base.map_or_else(Vec::new, |base| self.slice_of_register(kernel, access, base))
+    }
+
+    /// What a register was computed from that a thread held before a moment.
+    fn slice_of_register(&self, kernel: &Kernel, moment: Moment, register: Register) -> Vec<Step> {
+        let Some(end) = self.events.get(moment.event) else { return Vec::new() };
         let is_writer = |event: &Event| {
-            event.is_of_thread(branch, moment.lane)
+            event.is_of_thread(end, moment.lane)
                 && event.what != What::Cuts
                 && kernel
                     .code
                     .get(event.counter as usize)
-                    .is_some_and(|at| at.op.written().contains(&predicate))
+                    .is_some_and(|at| at.op.written().contains(&register))
         };
         let before = self.events.get(..moment.event).unwrap_or_default();
         let Some(writer) = before.iter().rposition(is_writer) else { return Vec::new() };

@@ -30,7 +30,7 @@ struct Definition {
 impl Definitions {
     pub(super) fn of(code: &Code<'_>) -> Self {
         let mut found = Self::default();
-        for directive in code.directives() {
+        for (_, directive) in code.directives() {
             found.macro_of(directive);
         }
         for (statement, is_global) in code.statements() {

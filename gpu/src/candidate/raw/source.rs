@@ -16,7 +16,7 @@ pub(super) struct Code<'s> {
     source: &'s str,
     /// As long as the source: comments, directives, and what stands in quotes are blank; all is
     /// ASCII.
-    code: String,
+    pub(super) code: String,
     comments: Vec<Comment<'s>>,
     /// Where directives begin and end.
     directives: Vec<(usize, usize)>,
@@ -88,9 +88,9 @@ impl<'s> Code<'s> {
         Self { source, code, comments, directives: blanker.directives }
     }
 
-    /// Texts of the directives, from `#` on.
-    pub(super) fn directives(&self) -> impl Iterator<Item = &'s str> {
-        self.directives.iter().filter_map(|&(from, to)| self.source.get(from..to))
+    /// Texts of the directives, from `#` on, each behind where it begins.
+    pub(super) fn directives(&self) -> impl Iterator<Item = (usize, &'s str)> {
+        self.directives.iter().filter_map(|&(from, to)| Some((from, self.source.get(from..to)?)))
     }
 
     /// What stands before each semicolon, from the semicolon or brace before it, and whether that
@@ -122,7 +122,8 @@ impl<'s> Code<'s> {
 
     /// The integers that it has as numbers, in code and directives.
     pub(super) fn integers(&self) -> impl Iterator<Item = u64> {
-        std::iter::once(self.code.as_str()).chain(self.directives()).flat_map(integers)
+        let directives = self.directives().map(|(_, text)| text);
+        std::iter::once(self.code.as_str()).chain(directives).flat_map(integers)
     }
 
     /// Whether there are comments and directives only.

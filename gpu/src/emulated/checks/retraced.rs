@@ -13,6 +13,7 @@ use sparserl_emulator::trace::Trace;
 use super::super::diagnosis::{Failure, State, is_told_more};
 use super::{Kept, Launched, Operands, Trial, fresh_workspace};
 use crate::candidate::executable::{Parameter, Prepared};
+use crate::candidate::raw::RawKernel;
 use crate::run::device::Geometry;
 
 /// What a launch executed.
@@ -30,15 +31,26 @@ pub(super) struct Traced<D> {
 }
 
 impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
-    /// Launches it once more to see what it executes; `None` where that is too much. Kernels of
-    /// our own, and inputs that are not held whole, are not looked into.
+    /// Launches it once more to see what it executes; `None` where that is too much.
     pub(super) fn traced(
         &self,
         operands: &Operands<D>,
         kept: Kept,
         how: &Options,
     ) -> Option<Traced<D>> {
-        if !self.foreign || self.named.is_some() {
+        let traced = self.traced_from_begin(operands, kept, how)?;
+        (!traced.launched.report.trace.is_full()).then_some(traced)
+    }
+
+    /// The same, or what it executes first where that is too much. Kernels of our own, and inputs
+    /// that are not held whole, are not looked into.
+    fn traced_from_begin(
+        &self,
+        operands: &Operands<D>,
+        kept: Kept,
+        how: &Options,
+    ) -> Option<Traced<D>> {
+        if !self.is_foreign() || self.named.is_some() {
             return None;
         }
         let by = |launch: &Launch, memory: &mut Memory| {
@@ -54,7 +66,7 @@ impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
             _ => None,
         });
         left.extend(working.zip(workspace).map(|((name, start), bytes)| (name, start, bytes)));
-        (!launched.report.trace.is_full()).then_some(Traced { launched, left })
+        Some(Traced { launched, left })
     }
 
     fn failure<'f>(
@@ -65,6 +77,7 @@ impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
     ) -> Failure<'f, A, D> {
         let Geometry { grid, block, .. } = self.prepared.launch.geometry;
         Failure {
+            listing: self.foreign.map(RawKernel::listing),
             kernel: self.kernel,
             prepared: self.prepared,
             matrix: self.matrix,
@@ -115,7 +128,7 @@ impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
         if !findings.iter().any(is_told_more) {
             return;
         }
-        let Some(failed) = self.traced(operands, before, how) else { return };
+        let Some(failed) = self.traced_from_begin(operands, before, how) else { return };
         let Ok(reference) = self.reference(operands) else { return };
         self.failure(operands, &failed, &reference).tell_more(findings);
     }

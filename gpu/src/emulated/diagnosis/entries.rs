@@ -14,6 +14,8 @@ use crate::candidate::executable::Parameter;
 
 /// Entries that are named one by one.
 const NAMED: usize = 3;
+/// Instructions that used an entry last, in which the loop is looked for that left it out.
+const OF_LOOP: usize = 3;
 /// Branches that are looked at where nothing was read.
 const ENDS: usize = 2;
 
@@ -148,6 +150,9 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
                 self.path(moments, steps)
             ));
         }
+        if !foreign.is_empty() || !twice.is_empty() {
+            said.extend(self.about_begin(steps));
+        }
         if !said.is_empty() {
             let mut choices = self.choices(steps);
             choices.extend(self.ends_of_reading(read, steps));
@@ -246,7 +251,10 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
             }
             None => {
                 let next = self.replaced_after(last, steps);
-                format!(", read at {read_at} and last used at {used}{next}")
+                let last_first = carriers.iter().rev().filter_map(|&m| self.counter_of(m));
+                let around = self.loop_in_words(last_first.take(OF_LOOP));
+                let around = around.map(|text| format!("; {text}")).unwrap_or_default();
+                format!(", read at {read_at} and last used at {used}{around}{next}")
             }
         }
     }
@@ -349,11 +357,14 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
         let is_news = |counter: &u32| {
             self.kernel.location(*counter as usize).is_some_and(|line| !named.contains(line))
         };
-        let deciding = ranked.iter().filter(|r| r.0 != 0).map(|r| r.2).filter(is_news);
-        let deciding = self.lines(deciding);
-        match (cuts.is_empty(), deciding.is_empty()) {
+        let deciding = || ranked.iter().filter(|r| r.0 != 0).map(|r| r.2).filter(is_news);
+        let lines = self.lines(deciding());
+        match (cuts.is_empty(), lines.is_empty()) {
             (false, _) => Some(format!("a number that this depends on is cut off at {cuts}")),
-            (true, false) => Some(format!("what is taken is decided at {deciding}")),
+            (true, false) => Some(match self.constants_of(deciding()) {
+                Some(constants) => format!("what is taken is decided at {lines}; {constants}"),
+                None => format!("what is taken is decided at {lines}"),
+            }),
             (true, true) => None,
         }
     }
@@ -376,10 +387,6 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
         });
         let input = self.name_of(Parameter::Input);
         let name = |at: usize| self.input_in_words(at);
-        let choices = || {
-            let choices = self.choices_in_words(&self.choices(steps), steps);
-            choices.map(|choices| format!("; {choices}")).unwrap_or_default()
-        };
         let Some((&at, moments)) = read.iter().find(|(at, _)| !is_named(**at)) else {
             // One of its own may stand for another one.
             let mut own = columns.iter().map(|&column| column as usize * self.width + place);
@@ -388,10 +395,11 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
             let lines = self.lines(lines);
             let read =
                 if lines.is_empty() { lines } else { format!(": others are read at {lines}") };
+            let choices = self.choices_in_words(&self.choices(steps), steps);
+            let choices = choices.map(|choices| format!("; {choices}")).unwrap_or_default();
             return Some(format!(
-                "{}, which row {row} names, does not go into it{read}{}",
+                "{}, which row {row} names, does not go into it{read}{choices}",
                 name(missing),
-                choices()
             ));
         };
         let lines = self.lines(moments.iter().filter_map(|&moment| self.counter_of(moment)));
@@ -399,7 +407,9 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
             true => format!("of another column of {input} than {place}"),
             false => format!("which row {row} does not name"),
         };
-        Some(format!("{}, {why}, is read at {lines}{}", name(at), choices()))
+        let address = moments.first().and_then(|&moment| self.about_address(moment));
+        let address = address.map(|address| format!("; {address}")).unwrap_or_default();
+        Some(format!("{}, {why}, is read at {lines}{address}", name(at)))
     }
 
     /// `x[12]`, `B[12][3]`: an element of the input.
@@ -512,7 +522,11 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
         let rounds = rounds
             .filter(|&counter| rounds_to(self.kernel, counter).is_some_and(|t| t.starts_with(to)));
         let lines = self.lines(rounds);
-        (!lines.is_empty()).then(|| format!("numbers are rounded to {to} at {lines}"))
+        if lines.is_empty() {
+            return None;
+        }
+        let begin = self.about_begin(steps).map(|begin| format!("; {begin}")).unwrap_or_default();
+        Some(format!("numbers are rounded to {to} at {lines}{begin}"))
     }
 
     /// The lines by which its sum came.

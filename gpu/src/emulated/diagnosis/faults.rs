@@ -1,26 +1,36 @@
 //! What a launch that is traced tells of faults that were found without.
 
+use std::collections::BTreeSet;
+
 use sparserl_core::matrix::Scalar;
 use sparserl_emulator::finding::{Finding, FindingKind, PlacedAddress};
 use sparserl_emulator::trace::Moment;
 
-use super::Failure;
+use super::{Failure, number};
 
 /// Accesses of a place whose addresses are followed.
 const FOLLOWED: usize = 4;
 
+/// Accesses whose addresses are told of.
+const TOLD: usize = 2;
+
 /// Whether a trace tells more of a finding.
 pub(in super::super) fn is_told_more(finding: &Finding) -> bool {
-    matches!(finding.kind, FindingKind::Uninitialised | FindingKind::Race)
-        && finding.address.is_some()
+    let kinds = [FindingKind::OutOfBounds, FindingKind::Uninitialised, FindingKind::Race];
+    kinds.contains(&finding.kind) && finding.address.is_some()
 }
 
 impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
     /// Says of findings what the trace tells of them.
     pub(in super::super) fn tell_more(&self, findings: &mut [Finding]) {
+        let mut known = BTreeSet::new();
         for finding in findings {
             let Some(address) = &finding.address else { continue };
             let more = match finding.kind {
+                // Accesses of several arrays by one number are told of once.
+                FindingKind::OutOfBounds if known.len() < TOLD => self
+                    .origin_of(finding, address.address)
+                    .filter(|more| known.insert(more.clone())),
                 FindingKind::Uninitialised => self.stores_beside(address),
                 FindingKind::Race => self.choice_of(address.address, finding.ptx_line),
                 _ => None,
@@ -29,6 +39,14 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
                 finding.detail += &format!("; {more}");
             }
         }
+    }
+
+    /// Where the address of an access comes from.
+    fn origin_of(&self, finding: &Finding, address: u64) -> Option<String> {
+        let [grid, block_size] = self.sizes;
+        let of = (number(finding.block, grid), number(finding.thread, block_size) as usize);
+        let access = self.trace.access_by(self.kernel, finding.ptx_line, of, address)?;
+        self.about_address(access)
     }
 
     /// Where other elements of an array in shared memory are stored.
@@ -57,10 +75,21 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
             .map(|(access, _)| access.moment)
             .take(FOLLOWED)
             .collect();
-        let steps = self.trace.slice(self.kernel, &moments);
+        let lines = self.drawn(&moments);
+        if !lines.is_empty() {
+            return Some(format!("whose turn it is, is decided at {lines}"));
+        }
+        // Threads that meet at one instruction take one place for their own.
+        let [first, second, ..] = *moments else { return None };
+        let is_one = self.counter_of(first) == self.counter_of(second);
+        is_one.then(|| self.about_address(first)).flatten()
+    }
+
+    /// The lines that draw what some accesses depend on.
+    fn drawn(&self, accesses: &[Moment]) -> String {
+        let steps = self.trace.slice(self.kernel, accesses);
         let drawn = self.choices(&steps).into_iter();
         let drawn = drawn.filter(|step| self.trace.is_drawn(self.kernel, step));
-        let lines = self.lines(drawn.map(|step| step.counter));
-        (!lines.is_empty()).then(|| format!("whose turn it is, is decided at {lines}"))
+        self.lines(drawn.map(|step| step.counter))
     }
 }

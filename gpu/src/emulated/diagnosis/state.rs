@@ -54,7 +54,12 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
             let more = self.lines(reading.iter().skip(1).map(|access| access.counter));
             let more = if more.is_empty() { more } else { format!("; read at {more}, too") };
             let name = &state.name;
-            let detail = format!("reads what an earlier launch left in {name}{stored}{more}");
+            let mut detail = format!("reads what an earlier launch left in {name}{stored}{more}");
+            // Who sets others back, and not this, has forgotten it there.
+            let back = self.lines(states.iter().filter_map(|of| self.set_back_by(of, first)));
+            if !back.is_empty() {
+                detail += &format!("; other state is set back at {back}");
+            }
             let place = PlacedAddress {
                 address: access.place,
                 place: format!("{name} + {}", access.place - state.addresses.start),
@@ -64,5 +69,13 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
         }
         findings.truncate(MOST);
         findings
+    }
+
+    /// The instruction that has stored last in memory that a launch has changed and leaves as it
+    /// was.
+    fn set_back_by(&self, state: &State, launch: &Trace) -> Option<u32> {
+        let is_set_back = state.left == state.fresh;
+        let last = is_set_back.then(|| launch.last_write(self.kernel, state.addresses.clone()));
+        last.flatten().map(|write| write.counter)
     }
 }

@@ -1,6 +1,6 @@
 // Columns are kept in a byte.
 // SAYS: which row
-// SAYS: a number that this depends on is cut off at line 13
+// SAYS: a number that its address depends on is cut off at line 13
 // launch: spmv<<<ceil(num_rows / 128), 128>>>(row_offsets, columns, values, x, y, num_rows)
 extern "C" __global__ void spmv(const int* row_offsets, const int* columns, const float* values,
                                 const float* x, float* y, int num_rows)
