@@ -53,8 +53,8 @@ pub(super) fn matrices<T: Scalar>(
     Ok(all)
 }
 
-/// A matrix that was cut out of another one, with empty rows and columns behind it until each size is
-/// a multiple of as large a power of two as the other one's is.
+/// A matrix that was cut out of another one, with empty rows and columns behind it until each size
+/// is a multiple of as large a power of two as the other one's is.
 pub(super) fn with_multiples<T: Scalar>(
     small: CsrView<'_, T>,
     of: CsrView<'_, T>,

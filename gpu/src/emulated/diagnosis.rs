@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! wrong elements ─► the launch once more, traced ─┬─► who stored them, of which entries: entries
+//!                                                 ├─► where sums and addresses begin: origins
 //!                                                 ├─► which wrong formula gives them: formulas
 //!                                                 └─► what earlier launches have left: state
 //! ```
