@@ -193,10 +193,10 @@ impl Core<'_> {
             let State { phase, pending, bytes, initialised_at, .. } = state;
             let initialised = self.grid.kernel.place(*initialised_at);
             // Of bytes that do not come, who counted them may be wrong.
-            let expected = match state.expected_at.filter(|_| *bytes != 0) {
-                Some(at) => format!(", and bytes were expected last {}", self.grid.kernel.place(at)),
-                None => String::new(),
-            };
+            let expected = state.expected_at.filter(|_| *bytes != 0);
+            let expected = expected.map(|at| self.grid.kernel.place(at));
+            let expected = expected.map(|at| format!(", and bytes were expected last {at}"));
+            let expected = expected.unwrap_or_default();
             let place = in_shared(self.grid, address).place;
             Some(format!(
                 "it asks an mbarrier ({place}) of which {phase} phases have ended, and whose present \
