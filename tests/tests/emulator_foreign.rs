@@ -2,8 +2,8 @@
 //! `tests/emulator/foreign/right` pass, and those of `tests/emulator/foreign/launched`, simple ones
 //! with launches as people write them; those of `tests/emulator/foreign/remarked` pass with a
 //! remark, that NaN spreads or what follows `// SAYS:`; the wrong ones of
-//! `tests/emulator/foreign/wrong` are told wrong, with a line that is marked `// BUG` where there is
-//! one, and so are those of `tests/emulator/foreign/half` in half precision. Of those of
+//! `tests/emulator/foreign/wrong` are told wrong, with a line that is marked `// BUG` where there
+//! is one, and so are those of `tests/emulator/foreign/half` in half precision. Of those of
 //! `tests/emulator/foreign/told` a finding says the words that follow each `// SAYS:`, with the
 //! lines of what is wrong. Those of `tests/emulator/foreign/vast` are judged where dense operands
 //! have more than 2³² elements: wrong ones are told wrong, right ones pass where the input has as
