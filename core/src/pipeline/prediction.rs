@@ -24,7 +24,7 @@ pub struct Prediction {
 }
 
 impl Prediction {
-    /// Of a program for the matrix, task and GPU of an input.
+    /// The prediction for a program, on the matrix, task and GPU of an input.
     #[must_use]
     pub fn new(input: &PolicyInput<'_>, program: &Program) -> Self {
         let costs = CostModel::new(Arc::clone(&input.stats), input.task, input.target);
