@@ -46,8 +46,8 @@ pub struct Request<'a, T> {
     pub objective: Objective,
     /// What measuring may cost.
     pub budget: Budget,
-    /// Further candidates that [`generate`] asks for where the check refuses those that were wanted,
-    /// and none was measured.
+    /// Further candidates that [`generate`] asks for where the check refuses those that were
+    /// wanted, and none was measured.
     pub spare: usize,
 }
 
