@@ -202,6 +202,17 @@ static void captured(void) {
   OK(sparserl_plan_wait(meanwhile));
   OK(sparserl_execute(plan, stream, &one, dx, &one, dz, dz));
   CUDA(cudaStreamEndCapture(stream, &graph));
+  /* Each call is its kernel and nothing else, so that it costs a graph what a bare launch does. */
+  cudaGraphNode_t nodes[2];
+  size_t count = 0;
+  CUDA(cudaGraphGetNodes(graph, NULL, &count));
+  REQUIRE(count == 2);
+  CUDA(cudaGraphGetNodes(graph, nodes, &count));
+  for (size_t i = 0; i < count; ++i) {
+    enum cudaGraphNodeType type;
+    CUDA(cudaGraphNodeGetType(nodes[i], &type));
+    REQUIRE(type == cudaGraphNodeTypeKernel);
+  }
   CUDA(cudaGraphInstantiate(&replay, graph, 0));
   CUDA(cudaGraphLaunch(replay, stream));
   double *z = expected(0, g.values, 2, x, 0, x);
