@@ -1,5 +1,5 @@
-//! Names that a source defines and its launch may use: macros, constants, `dim3` variables,
-//! functions that return an expression, names of types, and the kernel's own parameters.
+//! Names that a source defines and its launch may use: macros, constants, enumerators, `dim3`
+//! variables, functions that return an expression, names of types, and the kernel's own parameters.
 //!
 //! As a preprocessor does, a name is replaced by the text that it stands for.
 
@@ -40,6 +40,9 @@ impl Definitions {
                 found.type_of(statement);
             }
             found.extents_of(statement);
+        }
+        for list in code.enumerations() {
+            found.enumerators_of(list);
         }
         for (head, expression) in code.returned_expressions() {
             found.function_of(head, expression);
@@ -97,6 +100,17 @@ impl Definitions {
         });
         if is_constant && is_integer && !value.starts_with('=') && elements(value).len() == 1 {
             self.define(name, None, format!("({})", value.trim()));
+        }
+    }
+
+    /// `NAME = expression` of an enumeration, or `NAME`, which is one more than the one before it.
+    fn enumerators_of(&mut self, list: &str) {
+        let mut next = "0".to_owned();
+        for enumerator in elements(list) {
+            let (name, value) = enumerator.split_once('=').unwrap_or((enumerator, &next));
+            let (name, value) = (name.trim(), format!("({})", value.trim()));
+            self.define(name, None, value);
+            next = format!("{name} + 1");
         }
     }
 

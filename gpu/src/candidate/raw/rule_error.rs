@@ -40,8 +40,8 @@ pub enum RuleError {
     /// An extent is no expression.
     #[error(
         "the launch has `{expression}`, which is not understood at {at}: expected numbers, num_rows, num_cols, nnz and \
-         dense_cols, and constants and macros of the source, with C++'s operators on integers, min(), max(), ceil() and \
-         sizeof()"
+         dense_cols, and constants, enumerators and macros of the source, with C++'s operators on integers, min(), max(), \
+         ceil() and sizeof()"
     )]
     Expression {
         /// The expression.

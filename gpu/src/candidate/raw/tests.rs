@@ -481,6 +481,32 @@ fn kernels_in_namespaces_have_qualified_names() {
 }
 
 #[test]
+fn launches_may_name_enumerators() {
+    let launched = |enumeration: &str, threads: &str| {
+        let launch = format!("// launch: k<<<2, {threads}>>>(x, y)\n");
+        let kernel = "__global__ void k(const float* x, float* y) { enum { LOCAL = 1 }; }";
+        let kernel = RawKernel::parse(&format!("{launch}{enumeration}\n{kernel}"), None)?;
+        let sizes = Sizes { num_rows: 1000, num_cols: 10, nnz: 0, dense_cols: 1, blocks: None };
+        Ok::<_, RawError>(kernel.launch.geometry(sizes)?.block)
+    };
+    for (enumeration, threads, count) in [
+        ("enum { ROWS = 64, WARP = 32 };", "ROWS", 64),
+        ("enum { ROWS = 64, WARP = 32, };", "ROWS + WARP", 96),
+        ("enum Sizes : int { ZERO, ONE, FOUR = 4, FIVE };", "32 * FIVE + ONE + ZERO", 161),
+        ("namespace a { enum { ROWS = 1 << 6 }; }", "ROWS", 64),
+    ] {
+        assert_eq!(launched(enumeration, threads).unwrap(), [count, 1, 1], "{enumeration}");
+    }
+    for (enumeration, threads) in [
+        ("enum class Sizes { ROWS = 64 };", "ROWS"),
+        ("struct a { enum { ROWS = 64 }; };", "ROWS"),
+        ("", "LOCAL"),
+    ] {
+        assert!(launched(enumeration, threads).is_err(), "{enumeration}");
+    }
+}
+
+#[test]
 fn templates_without_instances_are_refused() {
     let launch = "// launch: k<float><<<1, 64>>>(x, y)\n";
     let kernel = "template <typename T>\n__global__ void k(T* x, T* y) {}";
