@@ -8,9 +8,9 @@ use sparserl_core::decode::{Choices as _, PolicyInput};
 use sparserl_core::language::Program;
 use sparserl_core::layout::CostModel;
 use sparserl_core::outcome::Objective;
+use sparserl_onnx_models::OpenedChoices;
 use sparserl_onnx_models::reference::reference;
 use sparserl_onnx_models::speeds::{MemberSpeeds, REGIMES, disagreement};
-use sparserl_onnx_models::{OpenedChoices, OpenedPolicy};
 
 use crate::program_words::in_words;
 use crate::text::{table, time, times};
@@ -85,7 +85,7 @@ impl Explanation {
     /// Of the programs that were written, best first, and of those that the policy would have
     /// chosen beside them: `choices` are those that the written ones are of.
     pub(crate) fn new(
-        (policy, choices): (&OpenedPolicy, &mut OpenedChoices<'_>),
+        choices: &mut OpenedChoices<'_>,
         input: &PolicyInput<'_>,
         objective: Objective,
         written: &[Program],
@@ -120,7 +120,7 @@ impl Explanation {
             .collect();
         predicted.sort_by(|a, b| b.score(objective).total_cmp(&a.score(objective)));
         Ok(Self {
-            policy: policy.in_words(),
+            policy: choices.policy().in_words(),
             in_words: written.first().map(in_words).unwrap_or_default(),
             reference: lines(&reference(input.task)?).join("; "),
             programs: predicted,

@@ -229,7 +229,7 @@ impl Job<'_> {
         let programs = artefacts.iter().map(|artefact| artefact.kernel.packed.program.clone());
         let programs: Vec<_> = programs.collect();
         let objective = self.args.regime.objective();
-        Explanation::new((self.policy, choices), input, objective, &programs)
+        Explanation::new(choices, input, objective, &programs)
     }
 
     /// Notes where there are fewer kernels than were wanted, and what the check did not take.

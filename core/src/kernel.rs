@@ -26,6 +26,11 @@ pub trait Compiler {
     fn compile(&self, source: &CudaSource) -> Result<Result<Self::Code, String>, Self::Error>;
 }
 
+/// A compiler that threads share, whose code is kept beside that of other kernels.
+pub trait SharedCompiler: Compiler<Code: Clone + Send + Sync, Error: Send> + Sync {}
+
+impl<K: Compiler<Code: Clone + Send + Sync, Error: Send> + Sync> SharedCompiler for K {}
+
 /// A compiler that makes CUDA from anywhere ready to be judged as well; `F` is a kernel of it.
 pub trait CudaCompiler<F>: Compiler {
     /// Compiles it. The reason within says why it is refused. A stranger's source may crash its

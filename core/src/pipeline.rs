@@ -27,7 +27,7 @@ pub use prediction::Prediction;
 
 use crate::codegen::EmitError;
 use crate::decode::{Choice, Choices, PolicyError, PolicyInput};
-use crate::kernel::{Compiler, Kernel, Refusal};
+use crate::kernel::{Compiler, Kernel, Refusal, SharedCompiler};
 use crate::language::Program;
 use crate::layout::PackError;
 use crate::matrix::{CsrView, Scalar};
@@ -238,7 +238,7 @@ pub fn generate<T, K, E, X>(
 ) -> GenerateResult<K, E, X>
 where
     T: Scalar,
-    K: Compiler<Code: Clone + Send + Sync, Error: Send> + Sync,
+    K: SharedCompiler,
     E: Evaluator<Code = K::Code>,
     X: Check<K::Code>,
 {
@@ -274,7 +274,7 @@ pub fn generate_from<T, K, E, X>(
 ) -> GenerateResult<K, E, X>
 where
     T: Scalar,
-    K: Compiler<Code: Clone + Send + Sync, Error: Send> + Sync,
+    K: SharedCompiler,
     E: Evaluator<Code = K::Code>,
     X: Check<K::Code>,
 {
@@ -290,7 +290,7 @@ fn generate_best<T, K, E, X>(
 ) -> GenerateResult<K, E, X>
 where
     T: Scalar,
-    K: Compiler<Code: Clone + Send + Sync, Error: Send> + Sync,
+    K: SharedCompiler,
     E: Evaluator<Code = K::Code>,
     X: Check<K::Code>,
 {
@@ -378,16 +378,12 @@ where
 }
 
 /// The kernel of a program as it was measured, or one that is made now.
-fn remake<T, K>(
+fn remake<T: Scalar, K: SharedCompiler>(
     maker: &Maker<'_, T, K>,
     measured: Option<&mut Measured<K::Code>>,
     index: usize,
     program: &Program,
-) -> Result<Attempt<K::Code>, MakeError<K::Error>>
-where
-    T: Scalar,
-    K: Compiler<Code: Clone + Send + Sync, Error: Send> + Sync,
-{
+) -> Result<Attempt<K::Code>, MakeError<K::Error>> {
     match measured.and_then(|measured| measured.take(index)) {
         Some(kept) => Ok(kept.restore(maker, program).map_err(Unmade::Pack)),
         None => maker.make(program),

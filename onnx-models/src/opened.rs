@@ -38,14 +38,24 @@ pub enum OpenedPolicy {
 }
 
 /// What an [`OpenedPolicy`] offers for one input and objective.
-pub enum OpenedChoices<'a> {
-    /// The cost model.
+pub struct OpenedChoices<'a> {
+    policy: &'a OpenedPolicy,
+    offered: Offered<'a>,
+}
+
+/// Whose choices they are.
+enum Offered<'a> {
     Cost(CostChoices<'a>),
-    /// A trained policy.
     Learned(LearnedChoices<'a, OnnxPolicy>),
 }
 
 impl OpenedChoices<'_> {
+    /// Who offers them.
+    #[must_use]
+    pub fn policy(&self) -> &OpenedPolicy {
+        self.policy
+    }
+
     /// Predicted speeds of programs for the input; the cost model predicts none.
     ///
     /// # Errors
@@ -54,18 +64,18 @@ impl OpenedChoices<'_> {
         &mut self,
         programs: &[Program],
     ) -> Result<Option<Vec<MemberSpeeds>>, PolicyError> {
-        match self {
-            Self::Cost(_) => Ok(None),
-            Self::Learned(choices) => choices.speeds(programs).map(Some),
+        match &mut self.offered {
+            Offered::Cost(_) => Ok(None),
+            Offered::Learned(choices) => choices.speeds(programs).map(Some),
         }
     }
 }
 
 impl Choices for OpenedChoices<'_> {
     fn first(&mut self, count: usize) -> Result<Vec<Choice>, PolicyError> {
-        match self {
-            Self::Cost(choices) => choices.first(count),
-            Self::Learned(choices) => choices.first(count),
+        match &mut self.offered {
+            Offered::Cost(choices) => choices.first(count),
+            Offered::Learned(choices) => choices.first(count),
         }
     }
 }
@@ -114,10 +124,11 @@ impl OpenedPolicy {
         input: &'a PolicyInput<'a>,
         objective: Objective,
     ) -> OpenedChoices<'a> {
-        match self {
-            Self::Cost(chooser) => OpenedChoices::Cost(chooser.choices(input)),
-            Self::Learned(chooser) => OpenedChoices::Learned(chooser.choices(input, objective)),
-        }
+        let offered = match self {
+            Self::Cost(chooser) => Offered::Cost(chooser.choices(input)),
+            Self::Learned(chooser) => Offered::Learned(chooser.choices(input, objective)),
+        };
+        OpenedChoices { policy: self, offered }
     }
 
     /// What it is called in a sentence.

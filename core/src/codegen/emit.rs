@@ -166,16 +166,17 @@ fn parameters(
     if task.operation != Operation::SpMV {
         size(Size::OutputStreamed(output), ElementType::U32);
     }
-    for array in prefetched(task, parts) {
+    for array in prefetched((task, ending), parts) {
         size(Size::Lines(array), ElementType::U32);
     }
     Ok(parameters)
 }
 
 /// The arrays whose addresses depend on other loads: the input and the entries.
-fn prefetched(task: Task, parts: &[PartCall<'_>]) -> Vec<Prefetched> {
-    let (input, _) = dense_names(task.operation);
-    let mut arrays = alloc::vec![Prefetched::Input(input)];
+fn prefetched((task, ending): (Task, Option<&Ending>), parts: &[PartCall<'_>]) -> Vec<Prefetched> {
+    let (name, _) = dense_names(task.operation);
+    let strided = ending.is_some_and(|ending| ending.strided(task.operation).is_some());
+    let mut arrays = alloc::vec![Prefetched::Input { name, strided }];
     for PartCall { index, signature, .. } in parts {
         let by_entries =
             signature.arrays.iter().filter(|array| array.reader == ArrayReader::PartByEntries);
@@ -202,7 +203,7 @@ fn write_kernel(
     if scratch > 0 {
         writeln!(text, "  __shared__ alignas(16) unsigned char scratch[{scratch}];")?;
     }
-    write_prefetches(text, &prefetched(task, parts), parts.len())?;
+    write_prefetches(text, &prefetched((task, ending), parts), parts.len())?;
     // Before this, kernels may still be writing what is read, and reading what is written.
     writeln!(text, "#if __CUDA_ARCH__ >= 900  // Earlier kernels may still run:")?;
     writeln!(text, "  asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");")?;

@@ -67,8 +67,13 @@ pub enum Size {
 /// An array that kernels bring to the L2 cache before they read it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prefetched {
-    /// The dense input, of this name.
-    Input(&'static str),
+    /// The dense input.
+    Input {
+        /// Its name.
+        name: &'static str,
+        /// Whether it has a leading dimension.
+        strided: bool,
+    },
     /// An array of a part.
     Array {
         /// Index of the part.
@@ -82,7 +87,7 @@ impl Prefetched {
     /// Name of the array's parameter in the kernel of a program with some number of parts.
     pub(super) fn name(self, parts: usize) -> String {
         match self {
-            Self::Input(input) => input.to_string(),
+            Self::Input { name, .. } => name.to_string(),
             Self::Array { part, array } => part_name(parts, part, array),
         }
     }
@@ -182,7 +187,9 @@ impl Size {
     #[must_use]
     pub fn of(self, packed: &Packed) -> Option<u64> {
         match self {
-            Self::Lines(Prefetched::Input(_)) => Some(input_lines(packed)),
+            // Between the rows of such an input there is what nobody wants.
+            Self::Lines(Prefetched::Input { strided: true, .. }) => Some(0),
+            Self::Lines(Prefetched::Input { strided: false, .. }) => Some(input_lines(packed)),
             Self::Lines(Prefetched::Array { part, array }) => {
                 Some(lines(packed, packed.parts.get(part)?.array(array)?.bytes().len() as u64))
             }

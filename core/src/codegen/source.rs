@@ -134,6 +134,17 @@ impl CudaSource {
 }
 
 impl Launch {
+    /// The arguments, each with the place of its array in the order of [`Packed::arguments`], where
+    /// it is one.
+    pub fn with_arrays(&self) -> impl Iterator<Item = (&Argument, Option<usize>)> {
+        self.arguments.iter().scan(0, |arrays, argument| {
+            let is_array = matches!(argument.kind, ArgumentKind::Matrix | ArgumentKind::Workspace);
+            let place = is_array.then_some(*arrays);
+            *arrays += usize::from(is_array);
+            Some((argument, place))
+        })
+    }
+
     /// Says how a source is launched for this matrix, to stand after the last line of its source:
     /// neither that nor what it compiles to depends on the matrix.
     pub(crate) fn comment(&self) -> String {

@@ -235,6 +235,17 @@ pub(crate) struct Counted {
     pub(crate) columns: usize,
 }
 
+impl OwnSize {
+    /// As many as an array of the part has elements.
+    pub(crate) const fn elements_of(
+        array: &'static str,
+        name: &'static str,
+        meaning: &'static str,
+    ) -> Self {
+        Self { name, meaning, array: Some(array), counts_items: false, of: |part| part.elements }
+    }
+}
+
 impl PartialEq for OwnSize {
     /// Within a layout, sizes differ in their names.
     fn eq(&self, other: &Self) -> bool {

@@ -150,13 +150,8 @@ fn offsets(chunks: &[Chunk]) -> ArrayData {
 }
 
 /// Its chunks of rows.
-const CHUNK_COUNT: OwnSize = OwnSize {
-    name: "chunk_count",
-    meaning: "chunks of rows of {}",
-    array: Some("chunk_rows"),
-    counts_items: false,
-    of: |part| part.elements,
-};
+const CHUNK_COUNT: OwnSize =
+    OwnSize::elements_of("chunk_rows", "chunk_count", "chunks of rows of {}");
 
 impl LayoutModule for ChunkLayout {
     const WORD: Word = Word::Chunk;

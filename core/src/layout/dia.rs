@@ -61,13 +61,8 @@ const ROWS_CODE: DeviceCode = DeviceCode::Statements(include_str!("../../cuda/di
 const COLUMNS_CODE: DeviceCode = DeviceCode::Statements(include_str!("../../cuda/dia_columns.cuh"));
 
 /// Its diagonals.
-const DIAGONAL_COUNT: OwnSize = OwnSize {
-    name: "diagonal_count",
-    meaning: "diagonals of {}",
-    array: Some("diagonals"),
-    counts_items: false,
-    of: |part| part.elements,
-};
+const DIAGONAL_COUNT: OwnSize =
+    OwnSize::elements_of("diagonals", "diagonal_count", "diagonals of {}");
 
 impl LayoutModule for DiaLayout {
     const WORD: Word = Word::Dia;

@@ -7,7 +7,7 @@ use core::time::Duration;
 
 use super::{PipelineError, ahead};
 use crate::codegen::EmitError;
-use crate::kernel::{Candidate, Compiler, CudaCompiler, Kernel, Refusal};
+use crate::kernel::{Candidate, Compiler, CudaCompiler, Kernel, Refusal, SharedCompiler};
 use crate::language::Program;
 use crate::layout::{PackError, Packed, Packer, Packing};
 use crate::matrix::{CsrView, Scalar, tasks};
@@ -141,11 +141,7 @@ fn judge_made<'m, T: Scalar, E: Evaluator<Code: 'm, Cuda: 'm>>(
     Ok(judged.among(made.map(|made| made.err().cloned())))
 }
 
-impl<'a, T, K> Maker<'a, T, K>
-where
-    T: Scalar,
-    K: Compiler<Code: Clone + Send + Sync, Error: Send> + Sync,
-{
+impl<'a, T: Scalar, K: SharedCompiler> Maker<'a, T, K> {
     /// For a matrix in the programs' precision. Without a compiler, kernels have no code; `clock`
     /// tells the time since some moment.
     pub fn new(

@@ -9,7 +9,7 @@ use super::PipelineError;
 use super::make::Maker;
 use crate::codegen::{CudaSource, Launch};
 use crate::decode::Choice;
-use crate::kernel::{Compiler, Kernel};
+use crate::kernel::{Compiler, Kernel, SharedCompiler};
 use crate::language::Program;
 use crate::layout::{PackError, Packed};
 use crate::matrix::Scalar;
@@ -167,15 +167,11 @@ impl<C: Clone + Send + Sync> Measured<C> {
 
 impl<C> Kept<C> {
     /// The kernel of a program, with its arrays again where they were given up.
-    pub(super) fn restore<T, K>(
+    pub(super) fn restore<T: Scalar, K: SharedCompiler>(
         self,
         maker: &Maker<'_, T, K>,
         program: &Program,
-    ) -> Result<Kernel<C>, PackError>
-    where
-        T: Scalar,
-        K: Compiler<Code: Clone + Send + Sync, Error: Send> + Sync,
-    {
+    ) -> Result<Kernel<C>, PackError> {
         let Self { packed, source, launch, code, pack_time, compile_time } = self;
         let packed = match packed {
             Some(packed) => packed,

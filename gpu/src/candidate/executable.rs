@@ -135,12 +135,14 @@ impl Prepared {
         let compulsory_bytes = packed.parts.iter().map(compulsory_bytes).sum();
         let geometry = Geometry::linear(launch.geometry.grid, launch.geometry.block);
         let mut arrays = Vec::new();
-        let mut packed_arrays = packed.parts.iter().enumerate().flat_map(|(part, packed)| {
+        let packed_arrays = packed.parts.iter().enumerate().flat_map(|(part, packed)| {
             packed.arrays.iter().enumerate().map(move |(index, array)| (part, index, array))
         });
+        let packed_arrays: Vec<_> = packed_arrays.collect();
         let mut parameters = Vec::new();
         let mut names = Vec::new();
-        for argument in &launch.arguments {
+        for (argument, place) in launch.with_arrays() {
+            let packed_array = place.and_then(|place| packed_arrays.get(place));
             parameters.push(match argument.kind {
                 ArgumentKind::Input => Parameter::Input,
                 ArgumentKind::Output => Parameter::Output,
@@ -150,8 +152,8 @@ impl Prepared {
                     Ok(size) if argument.element == ElementType::U32 => Parameter::U32(size),
                     _ => Parameter::U64(size),
                 },
-                ArgumentKind::Matrix | ArgumentKind::Workspace => match packed_arrays.next() {
-                    Some((part, index, array)) if array.role == ArrayRole::Matrix => {
+                ArgumentKind::Matrix | ArgumentKind::Workspace => match packed_array {
+                    Some(&(part, index, array)) if array.role == ArrayRole::Matrix => {
                         let packed = Arc::clone(packed);
                         let source = ArraySource::Packed { packed, part, array: index };
                         arrays.push(HostArray::new(source));

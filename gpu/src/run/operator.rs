@@ -15,7 +15,7 @@ mod workspace;
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use sparserl_core::codegen::{ArgumentKind, CudaSource, Launch, ParameterKind, Prefetched, Size};
+use sparserl_core::codegen::{ArgumentKind, CudaSource, Launch};
 use sparserl_core::layout::Packed;
 
 use super::device::{Device, DeviceError, Serialization};
@@ -162,10 +162,9 @@ impl Operator {
         cubin: &Cubin,
         ending: EndingArguments,
     ) -> Result<Self, OperatorError> {
-        let mut memory = arrays.memory.iter();
         let (mut words, mut sizes) = (Vec::new(), Vec::new());
         let (mut places, mut workspace_places) = (Places::default(), Vec::new());
-        for (place, argument) in launch.arguments.iter().enumerate() {
+        for (place, (argument, array)) in launch.with_arrays().enumerate() {
             let slot = match argument.kind {
                 ArgumentKind::Input => Some(&mut places.input),
                 ArgumentKind::Output => Some(&mut places.output),
@@ -180,13 +179,8 @@ impl Operator {
                 workspace_places.push(place);
             }
             words.push(match argument.kind {
-                ArgumentKind::Matrix | ArgumentKind::Workspace => {
-                    memory.next().map_or(0, DeviceMemory::address)
-                }
-                // Between the rows of such an input there is what nobody wants.
-                ArgumentKind::Size(_) if ending.has_leading && is_input_lines(source, place) => 0,
                 ArgumentKind::Size(size) => size,
-                _ => 0,
+                _ => array.and_then(|array| arrays.get(array)).map_or(0, DeviceMemory::address),
             });
             sizes.push(match argument.kind {
                 ArgumentKind::Alpha | ArgumentKind::Beta | ArgumentKind::Size(_)
@@ -281,12 +275,6 @@ impl Operator {
         // vouches for the memory behind them.
         unsafe { self.function.launch(stream, (self.grid, self.block), &mut addresses) }
     }
-}
-
-/// Whether a parameter says how much of the input is prefetched.
-fn is_input_lines(source: &CudaSource, place: usize) -> bool {
-    let kind = source.parameters.get(place).map(|parameter| parameter.kind);
-    matches!(kind, Some(ParameterKind::Size(Size::Lines(Prefetched::Input(_)))))
 }
 
 /// A kernel of this crate's own user, with whatever it takes.

@@ -4,7 +4,7 @@ use std::sync::mpsc::sync_channel;
 use std::thread;
 use std::time::Instant;
 
-use sparserl_core::kernel::Compiler;
+use sparserl_core::kernel::{Compiler, SharedCompiler};
 use sparserl_core::language::{Program, TextError};
 use sparserl_core::matrix::Scalar;
 use sparserl_core::outcome::{Evaluator, Outcome};
@@ -104,23 +104,17 @@ fn measure<E: Evaluator, K>(
 }
 
 /// Makes kernels of programs for one case.
-fn make<K>(
+fn make<K: SharedCompiler>(
     compiler: &K,
     cases: &Cases<'_>,
     case: &DatasetCase,
     asked: &[Program],
-) -> Result<Made<K::Code>, MakingError<K::Error>>
-where
-    K: Compiler<Code: Clone + Send + Sync, Error: Send> + Sync,
-{
-    fn of<T: Scalar, K>(
+) -> Result<Made<K::Code>, MakingError<K::Error>> {
+    fn of<T: Scalar, K: SharedCompiler>(
         compiler: &K,
         subject: &Subject<T>,
         asked: &[Program],
-    ) -> Result<Made<K::Code>, MakeError<K::Error>>
-    where
-        K: Compiler<Code: Clone + Send + Sync, Error: Send> + Sync,
-    {
+    ) -> Result<Made<K::Code>, MakeError<K::Error>> {
         let start = Instant::now();
         let clock = || start.elapsed();
         let matrix = subject.matrix.view();
