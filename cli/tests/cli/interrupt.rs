@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use crate::support::{Place, matrix};
@@ -12,26 +13,37 @@ use crate::support::{Place, matrix};
 /// Interruptions in this test; SPARSERL_INTERRUPTIONS asks for another number.
 const INTERRUPTIONS: u32 = 24;
 const SIGNALS: [(&str, i32); 3] = [("INT", 2), ("TERM", 15), ("HUP", 1)];
+/// Where the run writes that is interrupted.
+const OUTPUT: &str = "deep/er/out";
+
+/// A run that nobody interrupts.
+struct Whole {
+    took: Duration,
+    /// The files in its folder.
+    complete: BTreeSet<String>,
+    /// How many files it leaves in the cache.
+    kept: usize,
+}
+
+static WHOLE: LazyLock<Whole> = LazyLock::new(|| {
+    let start = Instant::now();
+    let (place, child) = started();
+    assert!(child.wait_with_output().unwrap().status.success());
+    let took = start.elapsed();
+    Whole { took, complete: files(&place.path(OUTPUT)), kept: place.kept().len() }
+});
 
 #[test]
 fn interrupted_at_any_moment_it_leaves_nothing_and_does_not_crash() {
     let asked = std::env::var("SPARSERL_INTERRUPTIONS").ok();
     let count = asked.map_or(INTERRUPTIONS, |count| count.parse().expect("a number"));
-    // The whole of a run: loading, search, compiling in several processes, emulation, writing.
-    let arguments =
-        format!("gen {} --candidates 4 --packed -o deep/er/out", matrix("rmat10.mtx.gz"));
-    let start = Instant::now();
-    let (place, child) = started(&arguments);
-    assert!(child.wait_with_output().unwrap().status.success());
-    let whole = start.elapsed();
-    let complete = files(&place.path("deep"));
-    let kept = place.kept().len();
+    let Whole { took, complete, kept } = &*WHOLE;
 
     let mut ended = 0;
     for round in 0..count {
-        let (place, child) = started(&arguments);
+        let (place, child) = started();
         // Spread evenly, in an order that has nothing to do with the signals.
-        let moment = whole * (round * 7 % count) / count;
+        let moment = *took * (round * 7 % count) / count;
         std::thread::sleep(moment);
         let (name, number) = SIGNALS[round as usize % SIGNALS.len()];
         // As a terminal does: the signal is for all processes of the group.
@@ -40,20 +52,20 @@ fn interrupted_at_any_moment_it_leaves_nothing_and_does_not_crash() {
         let output = child.wait_with_output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);
         let at = format!("{name} after {moment:?}: {}: {stderr}", output.status);
+        let left = files(&place.path(""));
+        let is_complete = complete.iter().map(|name| format!("{OUTPUT}/{name}")).eq(left.clone());
 
         if output.status.signal() == Some(number) {
             ended += 1;
             assert_eq!(stderr, "", "{at}");
             // At the very end the folder may have got its name already.
-            let left = files(place.path("").as_path());
-            let deep: BTreeSet<_> = complete.iter().map(|name| format!("deep/{name}")).collect();
-            assert!(left.is_empty() || left == deep, "{at}: {left:?}");
+            assert!(left.is_empty() || is_complete, "{at}: {left:?}");
         } else {
             assert!(output.status.success(), "{at}");
-            assert_eq!(files(&place.path("deep")), complete, "{at}");
+            assert!(is_complete, "{at}: {left:?}");
         }
         let kept_now = place.kept();
-        assert!(kept_now.len() <= kept, "{at}");
+        assert!(kept_now.len() <= *kept, "{at}");
         let is_whole = |name: &String| name.ends_with(".cubin") || name.ends_with(".json");
         assert!(kept_now.iter().all(is_whole), "{at}: {kept_now:?}");
         assert_eq!(processes_in(&place), Vec::<String>::new(), "{at}");
@@ -65,31 +77,24 @@ fn interrupted_at_any_moment_it_leaves_nothing_and_does_not_crash() {
 #[test]
 fn killed_at_any_moment_it_leaves_a_whole_folder_or_none_and_a_cache_to_go_on_with() {
     const KILLS: u32 = 12;
-    let arguments =
-        format!("gen {} --candidates 4 --packed -o deep/er/out", matrix("rmat10.mtx.gz"));
-    let start = Instant::now();
-    let (place, child) = started(&arguments);
-    assert!(child.wait_with_output().unwrap().status.success());
-    let whole = start.elapsed();
-    let output = "deep/er/out";
-    let complete = files(&place.path(output));
+    let Whole { took, complete, .. } = &*WHOLE;
 
     let mut killed = 0;
     for round in 0..KILLS {
-        let (place, mut child) = started(&arguments);
-        let moment = whole * (round + 1) / (KILLS + 1);
+        let (place, mut child) = started();
+        let moment = *took * (round + 1) / (KILLS + 1);
         std::thread::sleep(moment);
         child.kill().unwrap();
         killed += u32::from(!child.wait().unwrap().success());
         let at = format!("killed after {moment:?}");
         assert_eq!(processes_in(&place), Vec::<String>::new(), "{at}");
-        let left = place.path(output);
-        assert!(!left.exists() || files(&left) == complete, "{at}: {:?}", files(&left));
-        let mut again = place.command(&arguments);
+        let left = place.path(OUTPUT);
+        assert!(!left.exists() || files(&left) == *complete, "{at}: {:?}", files(&left));
+        let mut again = place.command(&arguments());
         let again = again.env("CUDA_VISIBLE_DEVICES", "").output().unwrap();
         let said = String::from_utf8_lossy(&again.stderr);
         assert!(again.status.success() && said.is_empty(), "{at}: {}: {said}", again.status);
-        assert_eq!(files(&left), complete, "{at}");
+        assert_eq!(files(&left), *complete, "{at}");
     }
     assert!(killed * 2 >= KILLS, "only {killed} of {KILLS} were still running");
 }
@@ -129,10 +134,15 @@ fn what_a_run_was_started_to_ignore_it_ignores() {
     assert!(status.success(), "{status}");
 }
 
-/// Starts a run in a process group of its own.
-fn started(arguments: &str) -> (Place, Child) {
+/// All that a run may be: loading, search, compiling in several processes, emulation, writing.
+fn arguments() -> String {
+    format!("gen {} --candidates 4 --packed -o {OUTPUT}", matrix("rmat10.mtx.gz"))
+}
+
+/// Starts such a run in a process group of its own.
+fn started() -> (Place, Child) {
     let place = Place::new();
-    let mut command = place.command(arguments);
+    let mut command = place.command(&arguments());
     // Where there is a GPU, the run is the same.
     command.env("CUDA_VISIBLE_DEVICES", "").process_group(0);
     command.stdout(Stdio::null()).stderr(Stdio::piped());
