@@ -15,6 +15,7 @@ mod awkward;
 pub mod checker;
 mod checks;
 mod diagnosis;
+mod emulable;
 mod endings;
 mod gaps;
 pub mod ground;
@@ -28,7 +29,7 @@ use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 use sparserl_core::codegen::EmitError;
-use sparserl_core::kernel::{CudaCompiler as _, Kernel, WriteError};
+use sparserl_core::kernel::{Kernel, WriteError};
 use sparserl_core::language::Program;
 use sparserl_core::layout::PackError;
 use sparserl_core::matrix::{CsrError, CsrView, Scalar};
@@ -44,13 +45,12 @@ use sparserl_emulator::ptx::{Module, PtxError};
 
 use crate::candidate::Candidate;
 use crate::candidate::executable::Prepared;
-use crate::candidate::raw::{RawError, RawKernel};
+use crate::candidate::raw::RawKernel;
 use crate::compile::CubinCompiler;
-use crate::compile::nvrtc::{
-    CompileError, CompileOptions, Compilers, Cubin, UnsupportedByAll, Version,
-};
+use crate::compile::nvrtc::{CompileError, Compilers, Cubin, UnsupportedByAll, Version};
 use crate::compile::pool::{CompilePool, PoolCompileError};
 use checks::{MOST_ELEMENTS, MOST_WARPS, Trial, is_short, named_columns, warps};
+use emulable::{Emulable, not_compiled};
 use sample::Sampling;
 use sparserl_core::target::Architecture;
 
@@ -69,8 +69,8 @@ pub struct EmulationOptions {
     /// implies if one warp does all of the work, up to 200 M. A kernel that needs more hangs, or
     /// where that is fewer than the matrix implies, nobody can say.
     pub budget: Option<u64>,
-    /// How long compiling a kernel and emulating it may take; as long as it takes without one. A
-    /// pool of compilers has a [deadline](CompilePool::with_deadline) of its own.
+    /// How long compiling a kernel and emulating it may take together; as long as it takes without
+    /// one. A pool of compilers has a [deadline](CompilePool::with_deadline) of its own.
     pub deadline: Option<Duration>,
 }
 
@@ -275,8 +275,8 @@ impl EmulatorEvaluator {
     ) -> Result<Judgement, EmulatorError> {
         let until = self.until();
         let made = match candidate {
-            Candidate::Kernel(kernel) => self.generated(kernel)?,
-            Candidate::Cuda { kernel, task, .. } => self.cuda(matrix, kernel, task)?,
+            Candidate::Kernel(kernel) => self.generated(kernel, until)?,
+            Candidate::Cuda { kernel, task, .. } => self.cuda(matrix, kernel, task, until)?,
         };
         self.judge_made(matrix, made, until)
     }
@@ -400,96 +400,6 @@ impl EmulatorEvaluator {
         }
         Ok(remarked)
     }
-
-    /// The kernel of a program; an `Err` within says what became of it.
-    fn generated(
-        &self,
-        kernel: &Kernel<Cubin>,
-    ) -> Result<Result<Emulable<'static>, Outcome>, EmulatorError> {
-        let source = &kernel.source;
-        let options = CompileOptions { line_information: true, ..CompileOptions::generated() };
-        let ptx = self.compile(&source.text, &source.kernel, &options)?;
-        Ok(ptx.map_err(not_compiled).map(|ptx| Emulable {
-            ptx,
-            prepared: Prepared::of_kernel(kernel),
-            name: source.kernel.clone(),
-            task: kernel.packed.program.task,
-            foreign: None,
-            registers: None,
-        }))
-    }
-
-    /// A kernel from anywhere; an `Err` within says what became of it.
-    fn cuda<'k, T: Scalar>(
-        &self,
-        matrix: CsrView<'_, T>,
-        kernel: &'k RawKernel,
-        task: Task,
-    ) -> Result<Result<Emulable<'k>, Outcome>, EmulatorError> {
-        let PtxCompiler::Pool(compiler) = &self.compiler else {
-            return Err(EmulatorError::Foreign);
-        };
-        let options = CompileOptions { line_information: true, ..CompileOptions::default() };
-        let (source, name) = (kernel.source(), kernel.kernel());
-        let ptx = compiler.compile_ptx(source, name, &options);
-        let ptx = match refused(ptx)? {
-            Ok(ptx) => ptx,
-            Err(reason) => return Ok(Err(not_compiled(reason))),
-        };
-        // What the assembler refuses is in the PTX, but no GPU would run it.
-        let registers = match compiler.compile_cuda(kernel)? {
-            Ok(cubin) => Some(cubin.resources().registers),
-            Err(reason) => return Ok(Err(not_compiled(reason))),
-        };
-        let name = name.to_owned();
-        Ok(match kernel.prepare(matrix, task) {
-            Ok(prepared) => {
-                let foreign = Some(kernel);
-                Ok(Emulable { ptx, name, prepared, task, foreign, registers })
-            }
-            Err(RawError::Launch(error)) => {
-                Err(Outcome::LaunchFailed { reason: error.to_string() })
-            }
-            Err(error) => Err(not_compiled(format!("it does not fit the matrix: {error}"))),
-        })
-    }
-
-    /// PTX with source lines; an `Err` within is the source's fault.
-    fn compile(
-        &self,
-        source: &str,
-        kernel: &str,
-        options: &CompileOptions,
-    ) -> Result<Result<String, String>, EmulatorError> {
-        let made = match &self.compiler {
-            PtxCompiler::Pool(compiler) => compiler.compile_ptx(source, kernel, options),
-            PtxCompiler::Here(compilers) => compilers
-                .for_arch(self.architecture)?
-                .compile_ptx(source, kernel, self.architecture, options)
-                .map_err(PoolCompileError::from),
-        };
-        match made {
-            Ok(ptx) => Ok(Ok(ptx)),
-            Err(error @ PoolCompileError::TimedOut { .. }) if self.options.deadline.is_some() => {
-                Err(error.into())
-            }
-            Err(error) if error.is_sources_fault() => Ok(Err(error.to_string())),
-            Err(error) => Err(error.into()),
-        }
-    }
-}
-
-/// A kernel's PTX, and how it is launched on a matrix.
-struct Emulable<'k> {
-    ptx: String,
-    name: String,
-    prepared: Prepared,
-    task: Task,
-    /// What it was made from, if it was not written here.
-    foreign: Option<&'k RawKernel>,
-    /// Registers of a thread, where it was assembled. Kernels that were written here have launch
-    /// bounds, which the assembler keeps to.
-    registers: Option<u32>,
 }
 
 /// Launches a kernel as often as the options say, and compares.
@@ -526,22 +436,6 @@ fn run_of<T: Scalar, D: Scalar>(
 
 fn but(remark: Option<&Finding>) -> String {
     remark.map(|remark| format!(" but {remark}")).unwrap_or_default()
-}
-
-/// What a compiler made, or why it refuses the source.
-///
-/// # Errors
-/// When it ran out of time or memory: another may have more, so the source is not called wrong.
-fn refused<M>(made: Result<M, PoolCompileError>) -> Result<Result<M, String>, EmulatorError> {
-    match made {
-        Ok(made) => Ok(Ok(made)),
-        Err(error) if error.is_refusal() => Ok(Err(error.to_string())),
-        Err(error) => Err(error.into()),
-    }
-}
-
-fn not_compiled(reason: String) -> Outcome {
-    Outcome::CompileFailed { reason }
 }
 
 impl Judgement {

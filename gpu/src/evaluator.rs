@@ -99,6 +99,7 @@ impl GpuEvaluator {
                 facts.target.architecture,
                 Some(facts.driver.0),
                 &options,
+                None,
             )?;
             nvrtc = Some(fetched.cubin.nvrtc_version());
             Ok(fetched.cubin)

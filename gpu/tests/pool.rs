@@ -19,7 +19,7 @@ use sparserl_gpu::serve::serve;
 
 type Check = fn() -> Result<(), Failed>;
 
-const CHECKS: [(&str, Check); 14] = [
+const CHECKS: [(&str, Check); 15] = [
     ("pool::same_cubins", many_threads_get_the_cubins_of_one),
     ("pool::ptx", ptx_is_that_of_the_compiler_itself),
     ("pool::driver", the_driver_decides_on_the_compiler),
@@ -27,6 +27,7 @@ const CHECKS: [(&str, Check); 14] = [
     ("pool::known_compiler", a_compiler_that_is_known_is_not_asked_again),
     ("pool::refused", refused_sources_leave_their_process_alone),
     ("pool::endless", an_endless_source_is_stopped_and_others_go_on),
+    ("pool::until", what_has_to_end_ends_over_all_sources),
     ("pool::crash", a_crash_is_the_sources_outcome),
     ("pool::memory", a_compiler_that_runs_out_of_memory_does_not_refuse_the_source),
     ("pool::foreign", no_source_from_anywhere_is_refused_that_a_compiler_ends_over),
@@ -109,19 +110,19 @@ fn pool(processes: usize, cache: Option<CubinCache>) -> Result<CompilePool, Fail
 }
 
 fn compile(pool: &CompilePool, source: &str) -> Result<Fetched, PoolCompileError> {
-    pool.compile(source, "saxpy", Architecture::Sm90, None, &OPTIONS)
+    pool.compile(source, "saxpy", Architecture::Sm90, None, &OPTIONS, None)
 }
 
 fn ptx_is_that_of_the_compiler_itself() -> Result<(), Failed> {
     let pool = pool(1, None)?.with_deadline(Duration::from_secs(2));
     let nvrtc = Compilers::discover()?;
     let nvrtc = nvrtc.for_arch(Architecture::Sm90)?;
-    let ptx = pool.compile_ptx(SAXPY, "saxpy", Architecture::Sm90, None, &OPTIONS)?;
+    let ptx = pool.compile_ptx(SAXPY, "saxpy", Architecture::Sm90, None, &OPTIONS, None)?;
     let expected = nvrtc.compile_ptx(SAXPY, "saxpy", Architecture::Sm90, &OPTIONS)?;
     ensure(ptx == expected, "other PTX")?;
     ensure(pool.version(Architecture::Sm90, None)? == nvrtc.version(), "another version")?;
     // A hostile source costs a process, not the caller.
-    let endless = pool.compile_ptx(ENDLESS, "saxpy", Architecture::Sm90, None, &OPTIONS);
+    let endless = pool.compile_ptx(ENDLESS, "saxpy", Architecture::Sm90, None, &OPTIONS, None);
     let Err(error) = endless else { return Err("it ended".into()) };
     ensure(error.is_sources_fault(), &error.to_string())
 }
@@ -135,8 +136,9 @@ fn many_threads_get_the_cubins_of_one() -> Result<(), Failed> {
         let threads: Vec<_> = sources
             .iter()
             .map(|source| {
-                let both =
-                    |architecture| pool.compile(source, "saxpy", architecture, None, &OPTIONS);
+                let both = |architecture| {
+                    pool.compile(source, "saxpy", architecture, None, &OPTIONS, None)
+                };
                 scope.spawn(move || [both(Architecture::Sm70), both(Architecture::Sm90)])
             })
             .collect();
@@ -156,7 +158,7 @@ fn many_threads_get_the_cubins_of_one() -> Result<(), Failed> {
 
 fn the_driver_decides_on_the_compiler() -> Result<(), Failed> {
     let pool = pool(1, None)?;
-    let fetch = |major| pool.compile(SAXPY, "saxpy", Architecture::Sm90, major, &OPTIONS);
+    let fetch = |major| pool.compile(SAXPY, "saxpy", Architecture::Sm90, major, &OPTIONS, None);
     let major = fetch(Some(12))?.cubin.nvrtc_version().major;
     ensure(major == 12, &format!("a compiler of CUDA {major} for a driver of CUDA 12"))?;
     let error = fetch(Some(11));
@@ -278,6 +280,26 @@ fn an_endless_source_is_stopped_and_others_go_on() -> Result<(), Failed> {
     })?;
     compile(&pool, SAXPY)?;
     Ok(())
+}
+
+fn what_has_to_end_ends_over_all_sources() -> Result<(), Failed> {
+    let pool = Arc::new(pool(1, None)?);
+    let begin = Instant::now();
+    let limit = Duration::from_secs(2);
+    let compiler = CubinCompiler::new(Arc::clone(&pool), Architecture::Sm90, None);
+    let compiler = compiler.until(Some(begin + limit));
+    compiler.compile_ptx(SAXPY, "saxpy", &OPTIONS)?;
+    let ended = compiler.compile_foreign(ENDLESS, "saxpy", &OPTIONS);
+    ensure(matches!(ended, Err(PoolCompileError::TimedOut { .. })), &format!("{ended:?}"))?;
+    ensure(begin.elapsed() >= limit, "stopped too early")?;
+    compile(&pool, SAXPY)?;
+
+    // A process is not even asked then.
+    let idle = format!("{pool:?}");
+    let late = compiler.compile_foreign(SAXPY, "saxpy", &OPTIONS);
+    ensure(matches!(late, Err(PoolCompileError::TimedOut { .. })), &format!("{late:?}"))?;
+    ensure(idle.contains("id: ") && format!("{pool:?}") == idle, "it was replaced")?;
+    ensure(begin.elapsed() < 10 * limit, &format!("stopped after {:?}", begin.elapsed()))
 }
 
 fn no_source_from_anywhere_is_refused_that_a_compiler_ends_over() -> Result<(), Failed> {

@@ -375,13 +375,14 @@ fn kernels_compile_as_expected() -> Result<(), Failed> {
             Err(refusal) => return Ok(("refused", refusal.to_string())),
         };
         let (architecture, options) = (Architecture::Sm90, CompileOptions::default());
-        let cubin = match pool.compile(raw.source(), raw.kernel(), architecture, None, &options) {
-            Ok(fetched) => fetched.cubin,
-            Err(error) if error.is_sources_fault() => {
-                return Ok(("compile-failed", error.to_string()));
-            }
-            Err(error) => return Err(error.into()),
-        };
+        let cubin =
+            match pool.compile(raw.source(), raw.kernel(), architecture, None, &options, None) {
+                Ok(fetched) => fetched.cubin,
+                Err(error) if error.is_sources_fault() => {
+                    return Ok(("compile-failed", error.to_string()));
+                }
+                Err(error) => return Err(error.into()),
+            };
         let executable = match on {
             On::Double => raw.executable(small().view(), on.task()?, cubin),
             On::Columns33 | On::Float | On::Wide | On::Mixed => {

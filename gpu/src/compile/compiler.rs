@@ -1,6 +1,7 @@
 //! Which compiler makes the code that is measured, checked and written: one and the same.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use sparserl_core::codegen::CudaSource;
 use sparserl_core::kernel::Compiler;
@@ -20,6 +21,7 @@ pub struct CubinCompiler {
     pool: Arc<CompilePool>,
     architecture: Architecture,
     driver_major: Option<u32>,
+    until: Option<Instant>,
 }
 
 impl CubinCompiler {
@@ -31,7 +33,13 @@ impl CubinCompiler {
         architecture: Architecture,
         driver_major: Option<u32>,
     ) -> Self {
-        Self { pool, architecture, driver_major }
+        Self { pool, architecture, driver_major, until: None }
+    }
+
+    /// The same, that gives up at this moment at the latest, however many sources it is given.
+    #[must_use]
+    pub fn until(&self, until: Option<Instant>) -> Self {
+        Self { until, ..self.clone() }
     }
 
     /// The processes that compile.
@@ -65,7 +73,7 @@ impl CubinCompiler {
         options: &CompileOptions,
     ) -> Result<String, PoolCompileError> {
         let (architecture, driver_major) = (self.architecture, self.driver_major);
-        self.pool.compile_ptx(source, kernel, architecture, driver_major, options)
+        self.pool.compile_ptx(source, kernel, architecture, driver_major, options, self.until)
     }
 
     /// Compiles CUDA from anywhere; the reason within says why it is refused.
@@ -103,7 +111,7 @@ impl CubinCompiler {
         is_sources: impl Fn(&PoolCompileError) -> bool,
     ) -> Result<Result<Cubin, String>, PoolCompileError> {
         let (architecture, driver_major) = (self.architecture, self.driver_major);
-        match self.pool.compile(source, kernel, architecture, driver_major, options) {
+        match self.pool.compile(source, kernel, architecture, driver_major, options, self.until) {
             Ok(fetched) => Ok(Ok(fetched.cubin)),
             Err(error) if is_sources(&error) => Ok(Err(error.to_string())),
             Err(error) => Err(error),

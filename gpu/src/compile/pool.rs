@@ -79,7 +79,7 @@ impl CompilePool {
         cache: Option<CubinCache>,
     ) -> Result<Self, PoolError> {
         let pool = Self::open(command, processes, cache);
-        match pool.ask(&Request::Discover) {
+        match pool.ask(&Request::Discover, None) {
             Ok((Answer::Discovered(found), _)) => {
                 for (version, path) in found {
                     log::debug!("found NVRTC {version}: {}", path.display());
@@ -112,7 +112,8 @@ impl CompilePool {
         }
     }
 
-    /// Gives every source this long. Waiting for a free process does not count.
+    /// Gives every source this long, also where a second process tries after the first crashed.
+    /// Waiting for a free process does not count.
     #[must_use]
     pub fn with_deadline(self, deadline: Duration) -> Self {
         Self { deadline, ..self }
@@ -131,7 +132,7 @@ impl CompilePool {
     /// `driver_major` loads, if one is given.
     ///
     /// Can be called from many threads at once; waits for a free process, unless the result is in
-    /// the cache.
+    /// the cache. Gives up at `until`, if that comes before the pool's deadline.
     ///
     /// # Errors
     /// [`PoolCompileError`] says whether the source is at fault. Failures are not kept.
@@ -142,13 +143,14 @@ impl CompilePool {
         architecture: Architecture,
         driver_major: Option<u32>,
         options: &CompileOptions,
+        until: Option<Instant>,
     ) -> Result<Fetched, PoolCompileError> {
         let target = Target { architecture, driver_major };
         let compile = || {
             log::debug!("compiling {kernel} for {architecture}");
             let (source, kernel) = (source.to_owned(), kernel.to_owned());
             let request = Request::Compile { source, kernel, target, options: options.clone() };
-            match self.ask(&request)? {
+            match self.ask(&request, until)? {
                 (Answer::Compiled(parts), Some(bytes)) => {
                     Ok(Cubin::new(CubinParts { bytes, ..parts }))
                 }
@@ -176,11 +178,12 @@ impl CompilePool {
         architecture: Architecture,
         driver_major: Option<u32>,
         options: &CompileOptions,
+        until: Option<Instant>,
     ) -> Result<String, PoolCompileError> {
         let target = Target { architecture, driver_major };
         let (source, kernel) = (source.to_owned(), kernel.to_owned());
         let request = Request::CompilePtx { source, kernel, target, options: options.clone() };
-        match self.ask(&request)? {
+        match self.ask(&request, until)? {
             (Answer::Ptx, Some(ptx)) => String::from_utf8(ptx).map_err(|_| unexpected()),
             _ => Err(unexpected()),
         }
@@ -210,7 +213,8 @@ impl CompilePool {
         let build = match file.as_ref().and_then(RecordFile::read) {
             Some(build) => build,
             None => {
-                let (Answer::Build(build, looked), _) = self.ask(&Request::Build(target))? else {
+                let (Answer::Build(build, looked), _) = self.ask(&Request::Build(target), None)?
+                else {
                     return Err(unexpected());
                 };
                 if let (Some(file), Some(looked)) = (file, looked) {
@@ -222,14 +226,22 @@ impl CompilePool {
         Ok(Arc::clone(builds.entry(target).or_insert(Arc::new(build))))
     }
 
-    /// Has a free process answer, with the blob that follows.
+    /// Has a free process answer until then or the pool's deadline, with the blob that follows.
     ///
-    /// A process that has worked before may fail for what it did then, so its failure is asked for
-    /// once more.
-    fn ask(&self, request: &Request) -> Result<(Answer, Option<Vec<u8>>), PoolCompileError> {
+    /// A process that has worked before may fail for what it did then, so that another is asked
+    /// after it, in the time that is left.
+    fn ask(
+        &self,
+        request: &Request,
+        until: Option<Instant>,
+    ) -> Result<(Answer, Option<Vec<u8>>), PoolCompileError> {
         let mut place = self.wait_for_place();
+        let limit = Limit::new(self.deadline, until);
+        if limit.until <= Instant::now() {
+            return Err(limit.passed());
+        }
         if let Some(used) = place.process.take() {
-            match self.ask_process(used, request, &mut place) {
+            match self.ask_process(used, request, limit, &mut place) {
                 Err(
                     PoolCompileError::Crashed { .. }
                     | PoolCompileError::Compile(CompileError::Nvrtc(_)),
@@ -241,7 +253,7 @@ impl CompilePool {
         let fresh = ServingProcess::start(&self.command, &[ROLE], limits)
             .map_err(|error| PoolError::Process { reason: error.to_string() })?;
         log::debug!("process {} compiles", fresh.id());
-        self.ask_process(fresh, request, &mut place)
+        self.ask_process(fresh, request, limit, &mut place)
     }
 
     /// Leaves the process in its place if it can go on.
@@ -249,12 +261,13 @@ impl CompilePool {
         &self,
         mut process: Compiler,
         request: &Request,
+        limit: Limit,
         place: &mut Place<'_>,
     ) -> Result<(Answer, Option<Vec<u8>>), PoolCompileError> {
-        let deadline = Instant::now() + self.deadline;
-        let answer = process.send(request, &[], deadline).and_then(|()| process.receive(deadline));
+        let Limit { until, .. } = limit;
+        let answer = process.send(request, &[], until).and_then(|()| process.receive(until));
         let answer = answer.map_err(|error| match error {
-            ServingError::TimedOut => PoolCompileError::TimedOut { deadline: self.deadline },
+            ServingError::TimedOut => limit.passed(),
             other => PoolCompileError::Crashed { reason: other.to_string() },
         });
         let (answer, mut blobs) = answer.inspect_err(|error| log::debug!("{error}"))?;
@@ -284,6 +297,28 @@ impl CompilePool {
         }
         free.places -= 1;
         Place { pool: self, process: free.idle.pop() }
+    }
+}
+
+/// When a request has to be answered.
+#[derive(Clone, Copy)]
+struct Limit {
+    until: Instant,
+    /// How long that is.
+    time: Duration,
+}
+
+impl Limit {
+    /// After this time, or at another moment that comes before that.
+    fn new(deadline: Duration, until: Option<Instant>) -> Self {
+        let now = Instant::now();
+        let left = until.map(|until| until.saturating_duration_since(now));
+        let time = left.map_or(deadline, |left| left.min(deadline));
+        Self { until: now + time, time }
+    }
+
+    fn passed(self) -> PoolCompileError {
+        PoolCompileError::TimedOut { deadline: self.time }
     }
 }
 

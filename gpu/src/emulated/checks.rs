@@ -443,7 +443,7 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
 }
 
 /// Whether that time has come.
-fn is_past(until: Option<Instant>) -> bool {
+pub(super) fn is_past(until: Option<Instant>) -> bool {
     until.is_some_and(|until| Instant::now() >= until)
 }
 

@@ -155,7 +155,7 @@ impl EmulatorEvaluator {
     /// The kernel of a source; an `Err` within is the source's fault.
     fn parsed(&self, source: &CudaSource) -> Result<Result<Kernel, String>, EmulatorError> {
         let options = CompileOptions { line_information: true, ..CompileOptions::generated() };
-        let ptx = match self.compile(&source.text, &source.kernel, &options)? {
+        let ptx = match self.compile((&source.text, &source.kernel), &options, None)? {
             Ok(ptx) => ptx,
             Err(reason) => return Ok(Err(reason)),
         };
