@@ -259,35 +259,44 @@ impl Worker {
         }
         self.give_problem(matrix, key, task)?;
         self.request_judgement(kernels, protocol)?;
+        self.await_preparation()?;
+        let patience = patience(protocol.deadline, matrix.nnz(), task);
+        self.await_checks(kernels.len(), patience)?;
+        self.await_evaluation(patience)
+    }
 
+    /// Waits until the child holds all arrays and has opened the opponents, whose code runs there.
+    fn await_preparation(&mut self) -> Result<(), Interruption> {
         let mut running = Running::Judge;
         match self.receive_noting(&mut running, |_| TO_PREPARE) {
-            Ok(Answer::Done) => {}
+            Ok(Answer::Done) => Ok(()),
             Ok(Answer::Judged { ended: Some(outcome) }) => {
-                return Err(Interruption::Lost { running, outcome });
+                Err(Interruption::Lost { running, outcome })
             }
-            Ok(other) => return Err(self.unexpected(other).into()),
-            Err(error) if running == Running::Judge => return Err(self.failed(&error).into()),
-            Err(error) => return Err(self.lost(error, running, TO_PREPARE)),
+            Ok(other) => Err(self.unexpected(other).into()),
+            Err(error) if running == Running::Judge => Err(self.failed(&error).into()),
+            Err(error) => Err(self.lost(error, running, TO_PREPARE)),
         }
-        // Nothing but the judge's own checks depends on the size, and those take far less than
-        // this.
-        let size = (matrix.nnz() as u64).saturating_mul(u64::from(task.operation.columns()));
-        let allowance = Duration::from_nanos(size.saturating_mul(20));
-        let patience = protocol.deadline.saturating_add(allowance).min(MOST_PATIENCE);
-        let mut judged = 0;
-        while judged < kernels.len() {
+    }
+
+    /// Waits until so many kernels are checked, each of which may take so long.
+    fn await_checks(&mut self, kernels: usize, patience: Duration) -> Result<(), Interruption> {
+        for kernel in 0..kernels {
             match self.receive(Instant::now() + patience) {
-                Ok(Answer::Judged { ended: None }) => judged += 1,
+                Ok(Answer::Judged { ended: None }) => {}
                 Ok(Answer::Judged { ended: Some(outcome) }) => {
-                    let running = Running::Kernel(judged);
-                    return Err(Interruption::Lost { running, outcome });
+                    return Err(Interruption::Lost { running: Running::Kernel(kernel), outcome });
                 }
                 Ok(other) => return Err(self.unexpected(other).into()),
-                Err(error) => return Err(self.lost(error, Running::Kernel(judged), patience)),
+                Err(error) => return Err(self.lost(error, Running::Kernel(kernel), patience)),
             }
         }
-        // Of a kernel that is timed, every sample ends in the time that all checks of it may take.
+        Ok(())
+    }
+
+    /// Waits until all is timed. Of a kernel, every sample ends in the time that all checks of it
+    /// may take.
+    fn await_evaluation(&mut self, patience: Duration) -> Result<Evaluation, Interruption> {
         let patience_with = |running: &Running| match running {
             Running::Kernel(_) => patience,
             Running::Judge | Running::Opponent(_) => patience.max(TO_PREPARE),
@@ -470,6 +479,14 @@ impl Worker {
     fn failed(&self, error: &ServingError) -> WorkerError {
         WorkerError::Process { ordinal: self.ordinal, reason: error.to_string() }
     }
+}
+
+/// How long the checks of a kernel may take. Nothing but the judge's own depends on the size, and
+/// that takes far less than what is allowed for it.
+fn patience(deadline: Duration, nnz: usize, task: Task) -> Duration {
+    let size = (nnz as u64).saturating_mul(u64::from(task.operation.columns()));
+    let allowance = Duration::from_nanos(size.saturating_mul(20));
+    deadline.saturating_add(allowance).min(MOST_PATIENCE)
 }
 
 /// Starts a process and waits until it has opened the device.

@@ -90,18 +90,14 @@ impl<A: Scalar, D: Scalar> Checker<'_, A, D> {
         Ok(verified)
     }
 
-    /// How a result compares with the reference, and the seconds that the launch took.
-    fn check(
+    /// Puts into the operands what a check is to find there.
+    fn fill(
         &mut self,
         check: Check,
         operands: &Operands,
         random: &mut fastrand::Rng,
-    ) -> Result<(Verdict, f64), Stop> {
-        let Self { problem, stream, oracle, kernel, events: [start, end], digests, notes } = self;
-        let (problem, stream, oracle, kernel) = (*problem, *stream, *oracle, *kernel);
-        let (takes_alpha, takes_beta) = (kernel.takes_alpha(), kernel.takes_beta());
-        let (alpha, beta) = check.factors(takes_alpha, takes_beta, random);
-        let (alpha, beta) = (D::Accumulator::from_f64(alpha), D::Accumulator::from_f64(beta));
+    ) -> Result<(), DeviceError> {
+        let Self { problem, stream, oracle, digests, .. } = self;
         if check.input != Input::Kept {
             digests.forget(&operands.input);
         }
@@ -128,6 +124,22 @@ impl<A: Scalar, D: Scalar> Checker<'_, A, D> {
             Before::Patched => oracle.corrupt::<D>(stream, &operands.output, random.u64(..))?,
         }
         digests.forget(&operands.output);
+        Ok(())
+    }
+
+    /// How a result compares with the reference, and the seconds that the launch took.
+    fn check(
+        &mut self,
+        check: Check,
+        operands: &Operands,
+        random: &mut fastrand::Rng,
+    ) -> Result<(Verdict, f64), Stop> {
+        let (takes_alpha, takes_beta) = (self.kernel.takes_alpha(), self.kernel.takes_beta());
+        let (alpha, beta) = check.factors(takes_alpha, takes_beta, random);
+        let (alpha, beta) = (D::Accumulator::from_f64(alpha), D::Accumulator::from_f64(beta));
+        self.fill(check, operands, random)?;
+        let Self { problem, stream, oracle, kernel, events: [start, end], digests, notes } = self;
+        let (problem, stream, oracle, kernel) = (*problem, *stream, *oracle, *kernel);
         let watched = watched(problem, operands, std::iter::once(kernel));
         let unchanging = digests.placed(watched.iter().map(|&(_, region)| region));
         let variables = digests.placed(kernel.variables().iter().copied());
