@@ -1,5 +1,7 @@
 //! Finding kernels in a source, without a compiler.
 
+use std::collections::BTreeSet;
+
 use super::namespaces::{Braces, end_of_function, namespace};
 use super::rule_error::RuleError;
 use super::words::{integers, is_name};
@@ -347,23 +349,22 @@ impl<'s> Code<'s> {
             ("intptr_t", "long"),
             ("uintptr_t", "unsigned long"),
         ];
-        let words = |text: &str| -> Vec<String> {
-            text.split(|c| !is_name(c)).filter(|w| !w.is_empty()).map(str::to_owned).collect()
-        };
-        let used = words(&self.code);
+        fn words(text: &str) -> impl Iterator<Item = &str> {
+            text.split(|c| !is_name(c)).filter(|word| !word.is_empty())
+        }
+        let used: BTreeSet<&str> = words(&self.code).filter(|word| word.ends_with("_t")).collect();
         let mut declared = Vec::new();
         for statement in self.code.split(';') {
-            let given = words(statement);
-            let place = |word: &str| given.iter().position(|given| given == word);
-            if let Some(place) = place("using").filter(|_| statement.contains('=')) {
-                declared.extend(given.get(place + 1).cloned());
-            } else if place("typedef").is_some() {
-                declared.extend(given.last().cloned());
+            let mut given = words(statement);
+            let has = |word| words(statement).any(|given| given == word);
+            if statement.contains('=') && given.any(|given| given == "using") {
+                declared.extend(given.next());
+            } else if has("typedef") {
+                declared.extend(words(statement).last());
             }
         }
-        let is_used = |name: &&(&str, &str)| used.iter().any(|word| word == name.0);
         let is_missing =
-            |name: &&(&str, &str)| is_used(name) && !declared.iter().any(|word| word == name.0);
+            |name: &&(&str, &str)| used.contains(name.0) && !declared.contains(&name.0);
         let missing = TYPES.iter().filter(is_missing);
         let mut line: String = missing.map(|(name, ty)| format!("typedef {ty} {name}; ")).collect();
         // Those of the compiler's own are not in its namespace, either. Who writes to it knows
