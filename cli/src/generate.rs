@@ -32,7 +32,7 @@ use crate::load::{Matrix, load_whole, lost, round};
 use crate::output_folder::{Edited, OutputFolder};
 use crate::policy;
 use crate::progress::Progress;
-use crate::summary::{MeasuredKernel, Seconds, Summary, WrittenKernel};
+use crate::summary::{Seconds, Summary, WrittenKernel};
 use crate::text;
 use crate::{file_names, kernel_folder};
 
@@ -271,15 +271,8 @@ impl Job<'_> {
             let subfolder = if wanted == 1 { String::new() } else { rank.to_string() };
             let at = Path::new(&subfolder);
             let plan = self.write(place, artefact, &folder, at)?;
-            kernels.push(WrittenKernel {
-                subfolder,
-                program: artefact.kernel.packed.program.clone(),
-                measured: device.and_then(|device| MeasuredKernel::new(artefact, &plan, device)),
-                checked: artefact.verdict,
-                pack_seconds: artefact.kernel.pack_time.as_secs_f64(),
-                compile_seconds: artefact.kernel.compile_time.as_secs_f64(),
-                plan,
-            });
+            let kernel = WrittenKernel::new(artefact, plan, device);
+            kernels.push(WrittenKernel { subfolder, checked: artefact.verdict, ..kernel });
         }
         if wanted > 1 {
             let entries = artefacts.iter().zip(&kernels).map(|(artefact, kernel)| {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use indicatif::{HumanBytes, HumanCount};
 use serde::Serialize;
+use sparserl_core::kernel::Kernel;
 use sparserl_core::language::{Program, ValueCoding};
 use sparserl_core::matrix::MatrixIdentity;
 use sparserl_core::outcome::{Evaluation, Regime};
@@ -185,6 +186,21 @@ impl From<Checked> for CheckedDocument {
 }
 
 impl WrittenKernel {
+    /// In the folder itself, and not checked by emulation. Where it was measured, it was on a GPU
+    /// of this name.
+    pub(crate) fn new<C, V>(artefact: &Artefact<C, V>, plan: Plan, device: Option<&str>) -> Self {
+        let Kernel { packed, pack_time, compile_time, .. } = &artefact.kernel;
+        Self {
+            subfolder: String::new(),
+            program: packed.program.clone(),
+            measured: device.and_then(|device| MeasuredKernel::new(artefact, &plan, device)),
+            checked: None,
+            pack_seconds: pack_time.as_secs_f64(),
+            compile_seconds: compile_time.as_secs_f64(),
+            plan,
+        }
+    }
+
     fn document(&self, output: &Path) -> KernelDocument<'_> {
         KernelDocument {
             folder: if self.subfolder.is_empty() {
@@ -238,7 +254,13 @@ impl fmt::Display for Summary {
             kernels => format!("{}, 1/ to {}/", file_names::CANDIDATES, kernels.len()),
         };
         writeln!(f, "written    {}: {files}", self.output.join("").display())?;
-        let Seconds { load, search, measure, check, pack, compile, total } = self.seconds;
+        writeln!(f, "{}", self.seconds)
+    }
+}
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let &Self { load, search, measure, check, pack, compile, total } = self;
         write!(
             f,
             "time       {} (loading {}, search {}, packing {}",
@@ -256,7 +278,7 @@ impl fmt::Display for Summary {
         if compile > 0.0 {
             write!(f, ", compiling {}", time(compile))?;
         }
-        writeln!(f, ")")
+        write!(f, ")")
     }
 }
 
@@ -408,7 +430,7 @@ pub(crate) struct MeasuredKernel {
 impl MeasuredKernel {
     /// What follows from the times of a kernel that was measured on a GPU of this name, and of the
     /// opponents in its batch; absent where there are none.
-    pub(crate) fn new<C, V>(artefact: &Artefact<C, V>, plan: &Plan, device: &str) -> Option<Self> {
+    fn new<C, V>(artefact: &Artefact<C, V>, plan: &Plan, device: &str) -> Option<Self> {
         let measurement = artefact.outcome.as_ref()?.measurement()?;
         let operation = artefact.kernel.packed.program.task.operation;
         let nnz = plan.parts.iter().map(|part| part.nnz).sum();

@@ -18,7 +18,6 @@ mod shown;
 #[cfg(test)]
 mod tests;
 
-use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,12 +26,11 @@ use anyhow::anyhow;
 use sparserl_core::decode::PolicyInput;
 use sparserl_core::language::Program;
 use sparserl_core::matrix::{CsrView, Scalar};
-use sparserl_core::pipeline::{self, Maker};
-use sparserl_core::plan::{Origin, Plan};
+use sparserl_core::pipeline::Maker;
+use sparserl_core::plan::Origin;
 use sparserl_core::search::{Search, SearchSettings};
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::with_scalar;
-use sparserl_gpu::compile::nvrtc::Cubin;
 use sparserl_gpu::store::fingerprint::identity;
 use sparserl_gpu::store::recording::Recorder;
 use sparserl_gpu::worker::Protocol;
@@ -44,7 +42,7 @@ use crate::kernel_folder;
 use crate::load::{Matrix, load_whole, lost, round};
 use crate::output_folder::{Edited, OutputFolder};
 use crate::policy;
-use crate::summary::{MeasuredKernel, Seconds, Summary, WrittenKernel};
+use crate::summary::{Seconds, Summary, WrittenKernel};
 use crate::winners::{Place, Winner, WinnerStore, WinningProgram};
 use crate::{console, gpu, interrupt, text};
 use finals::Finals;
@@ -203,7 +201,7 @@ impl Job {
         laboratory.record.result = Some(result);
         laboratory.save()?;
 
-        let kernel = self.kernel(&artefact, plan);
+        let kernel = WrittenKernel::new(&artefact, plan, Some(&self.case.device));
         let seconds = Seconds {
             load: load.as_secs_f64(),
             search: search_time.as_secs_f64(),
@@ -228,22 +226,6 @@ impl Job {
             warnings: Vec::new(),
         };
         Ok(TuneSummary { summary, record: laboratory.record })
-    }
-
-    fn kernel(
-        &self,
-        artefact: &pipeline::Artefact<Cubin, Infallible>,
-        plan: Plan,
-    ) -> WrittenKernel {
-        WrittenKernel {
-            subfolder: String::new(),
-            program: artefact.kernel.packed.program.clone(),
-            measured: MeasuredKernel::new(artefact, &plan, &self.case.device),
-            checked: None,
-            pack_seconds: artefact.kernel.pack_time.as_secs_f64(),
-            compile_seconds: artefact.kernel.compile_time.as_secs_f64(),
-            plan,
-        }
     }
 
     /// What won on similar matrices.
