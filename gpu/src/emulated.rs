@@ -20,6 +20,7 @@ mod endings;
 mod gaps;
 pub mod ground;
 mod limits;
+mod mutants;
 mod named_columns;
 mod sample;
 mod verdict;
@@ -51,6 +52,7 @@ use crate::compile::nvrtc::{CompileError, Compilers, Cubin, UnsupportedByAll, Ve
 use crate::compile::pool::{CompilePool, PoolCompileError};
 use checks::{MOST_ELEMENTS, MOST_WARPS, Trial, is_short, named_columns, warps};
 use emulable::{Emulable, not_compiled};
+use mutants::Foreign;
 use sample::Sampling;
 use sparserl_core::target::Architecture;
 
@@ -334,7 +336,9 @@ impl EmulatorEvaluator {
             }
         }
         let how = (&self.options, until);
-        let trial = run_trial(&kernel, &prepared, matrix, (task, foreign), how);
+        let compile = |source: &str| self.recompile(source, &name, until);
+        let of = foreign.map(|raw| Foreign { raw, ptx: &ptx, compile: &compile });
+        let trial = run_trial(&kernel, &prepared, matrix, (task, of), how);
         let trial = trial.map(|judgement| judgement.naming_launch(foreign));
         let is_open = match &trial {
             Ok(judgement) => judgement.outcome.is_right(),
@@ -343,8 +347,8 @@ impl EmulatorEvaluator {
                 matches!(error, Launch { .. } | Budget { .. } | GivenUp { .. })
             }
         };
-        let Some(raw) = foreign.filter(|_| is_open) else { return trial };
-        let on_other = match self.judge_on_others(&kernel, raw, (matrix, task), until) {
+        let Some(of) = of.filter(|_| is_open) else { return trial };
+        let on_other = match self.judge_on_others(&kernel, of, (matrix, task), until) {
             Ok(on_other) => on_other,
             Err(error) => return Err(trial.err().unwrap_or(error)),
         };
@@ -366,7 +370,7 @@ impl EmulatorEvaluator {
     fn judge_on_others<T: Scalar>(
         &self,
         kernel: &MachineKernel,
-        raw: &RawKernel,
+        of @ Foreign { raw, .. }: Foreign<'_>,
         (matrix, task): (CsrView<'_, T>, Task),
         until: Option<Instant>,
     ) -> Result<Option<Judgement>, EmulatorError> {
@@ -376,7 +380,7 @@ impl EmulatorEvaluator {
         let judged = |small: CsrView<'_, T>| {
             let prepared = raw.prepare(small, task).ok().filter(is_short);
             let how = (&options, until);
-            let on_it = |prepared| run_trial(kernel, &prepared, small, (task, Some(raw)), how);
+            let on_it = |prepared| run_trial(kernel, &prepared, small, (task, Some(of)), how);
             prepared.map(on_it).transpose()
         };
         for (what, small) in awkward::matrices(matrix, raw.is_told(matrix))? {
@@ -407,7 +411,7 @@ fn run_trial<T: Scalar>(
     kernel: &MachineKernel,
     prepared: &Prepared,
     matrix: CsrView<'_, T>,
-    (task, foreign): (Task, Option<&RawKernel>),
+    (task, foreign): (Task, Option<Foreign<'_>>),
     how: (&EmulationOptions, Option<Instant>),
 ) -> Result<Judgement, EmulatorError> {
     with_scalar!(
@@ -421,7 +425,7 @@ fn run_of<T: Scalar, D: Scalar>(
     kernel: &MachineKernel,
     prepared: &Prepared,
     matrix: CsrView<'_, T>,
-    (task, foreign): (Task, Option<&RawKernel>),
+    (task, foreign): (Task, Option<Foreign<'_>>),
     how: (&EmulationOptions, Option<Instant>),
 ) -> Result<Judgement, EmulatorError> {
     let width = task.operation.columns() as usize;

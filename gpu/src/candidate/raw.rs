@@ -35,6 +35,7 @@ mod listing;
 mod namespaces;
 mod packed;
 mod parameter;
+mod rewritten;
 mod role;
 mod rule_error;
 mod source;
@@ -57,6 +58,8 @@ pub use expression::Sizes;
 pub(crate) use headers::GRID_BARRIER;
 use launch::LaunchRule;
 pub(crate) use listing::Listing;
+pub(crate) use rewritten::Rewritten;
+
 use packed::PackedArguments;
 pub use parameter::{Element, Kind, ParameterError};
 use parameter::{Parameter, read_parameters};

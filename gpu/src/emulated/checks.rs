@@ -4,6 +4,7 @@
 //! The workspace is carried from launch to launch, as a caller does; its counters have to be zero
 //! again after each.
 
+mod repaired;
 mod retraced;
 mod strange;
 
@@ -21,10 +22,10 @@ use sparserl_emulator::launch::{Argument, Launch, LaunchError, Options, Report};
 use sparserl_emulator::machine::run;
 use sparserl_emulator::memory::{BufferId, MOST_BYTES, Memory, Variables};
 
+use super::mutants::Foreign;
 use super::named_columns::{NamedColumns, words};
 use super::{EmulationOptions, EmulatorError, Judgement, verdict};
 use crate::candidate::executable::{Parameter, Prepared};
-use crate::candidate::raw::RawKernel;
 use crate::judge::{Before, Check, DISPLACEMENT, Input, Place, Thinning, thinning};
 use crate::run::device::Geometry;
 use strange::first_spread;
@@ -72,7 +73,7 @@ pub(super) struct Trial<'a, A, D> {
     width: usize,
     thinning: Thinning,
     /// The kernel as it was written, where that was not here.
-    foreign: Option<&'a RawKernel>,
+    foreign: Option<Foreign<'a>>,
     dense: PhantomData<D>,
 }
 
@@ -126,7 +127,7 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
         matrix: CsrView<'a, A>,
         named: Option<&'a NamedColumns<A>>,
         task: Task,
-        foreign: Option<&'a RawKernel>,
+        foreign: Option<Foreign<'a>>,
     ) -> Result<Self, EmulatorError> {
         let width = task.operation.columns() as usize;
         let held = named.map_or(matrix, NamedColumns::matrix);
@@ -223,7 +224,12 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
                         (false, Place::Here | Place::There) => outcome,
                     };
                     let mut findings = launched.report.findings;
-                    self.tell_more(&mut findings, &operands, before.copied(), &how);
+                    self.tell_more(
+                        &mut findings,
+                        &operands,
+                        &before,
+                        (&how, counters.longest_warp),
+                    );
                     if relies && let Some(failed) = self.traced(&operands, before, &how) {
                         findings.extend(self.state_findings(&failed, &operands, &how));
                     }
@@ -263,7 +269,12 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
                         may_rely && !comparison.passed() && self.is_right_first(&operands, &how)?;
                     let mut findings = Vec::new();
                     if !comparison.passed() && !is_strange {
-                        findings = self.diagnose(&operands, before, &how, (relies, &reference));
+                        findings = self.diagnose(
+                            &operands,
+                            before,
+                            &how,
+                            (relies, counters.longest_warp, &reference),
+                        );
                     }
                     let outcome = match relies {
                         true => verdict::after_others(outcome),

@@ -5,6 +5,7 @@
 //!                                                 ├─► where sums and addresses begin: origins
 //!                                                 ├─► which wrong formula gives them: formulas
 //!                                                 └─► what earlier launches have left: state
+//!                └─► the launch once more, of mutants ─► which change makes it right: repairs
 //! ```
 //!
 //! A launch is traced only when its result was found wrong, in the same order, so that the normal
@@ -15,6 +16,7 @@ mod entries;
 mod faults;
 mod formulas;
 mod origins;
+mod repairs;
 mod state;
 
 use std::collections::BTreeSet;
@@ -30,23 +32,26 @@ use crate::candidate::executable::{Parameter, Prepared};
 use crate::candidate::raw::Listing;
 
 pub(super) use self::faults::is_told_more;
+pub(super) use self::repairs::Repair;
 pub(super) use self::state::State;
 
 /// Wrong elements that are looked at.
 const LOOKED_AT: usize = 32;
 /// Of these, elements whose origin is followed: one finding each at most, those that say the same
 /// left out.
-const FOLLOWED: usize = 3;
+const FOLLOWED: usize = 2;
 /// Branches that are named by which a thread turned away from a part of the stores.
 const MOST_TURNS: usize = 2;
 /// Places in the source that a list names.
-const MOST_LINES: usize = 4;
+const MOST_LINES: usize = 3;
 
 /// A launch whose result is wrong.
 pub(super) struct Failure<'a, A, D: Scalar> {
     pub(super) kernel: &'a Kernel,
     /// Its source, where somebody has written it.
     pub(super) listing: Option<Listing<'a>>,
+    /// Changes of the kernel by which the launch is right.
+    pub(super) repairs: Vec<Repair>,
     pub(super) prepared: &'a Prepared,
     pub(super) matrix: CsrView<'a, A>,
     /// Where each row begins, and where the last one ends.
@@ -74,7 +79,9 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
         let wrong: Vec<usize> = wrong.collect();
         let formula = self.formula(&wrong);
         let mut findings: Vec<Finding> = Vec::new();
-        for &element in wrong.iter().take(FOLLOWED) {
+        // Where a change is known that makes it right, one element says enough.
+        let followed = if self.repairs.is_empty() { FOLLOWED } else { 1 };
+        for &element in wrong.iter().take(followed) {
             let Some(finding) = self.finding(element, formula) else { continue };
             let is_new =
                 |known: &Finding| (&known.source, known.kind) != (&finding.source, finding.kind);
@@ -166,6 +173,13 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
             1 => format!("no thread stores it: row {row} has 1 entry"),
             _ => format!("no thread stores it: row {row} has {entries} entries"),
         };
+        if let Some(repairs) = self.repairs_in_words() {
+            detail += &format!("; {repairs}");
+            let reader = self.reader_of_row(row);
+            let at =
+                reader.or_else(|| Some(self.trace.accesses(self.kernel, buffer).next()?.0.moment));
+            return self.at(FindingKind::MissingElement, at?, Some((address, element)), detail);
+        }
         let lines = self.lines(stores.iter().copied());
         if !lines.is_empty() {
             detail += &format!("; {name} is stored at {lines}");
@@ -239,6 +253,11 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
 
     /// Places in the source of some instructions, in words, each once.
     fn lines(&self, counters: impl Iterator<Item = u32>) -> String {
+        // Where a change is known that makes it right, the rest only says what is wrong.
+        self.most_lines(counters, if self.repairs.is_empty() { MOST_LINES } else { 1 })
+    }
+
+    fn most_lines(&self, counters: impl Iterator<Item = u32>, most: usize) -> String {
         let mut places: Vec<(u32, String)> = Vec::new();
         for counter in counters {
             let Some(location) = self.kernel.location(counter as usize) else { continue };
@@ -250,7 +269,7 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
                 places.push((location.line, text));
             }
         }
-        places.truncate(MOST_LINES);
+        places.truncate(most);
         let texts: Vec<&str> = places.iter().map(|(_, text)| text.as_str()).collect();
         match texts.as_slice() {
             [] => String::new(),

@@ -71,6 +71,29 @@ impl<'s> Listing<'s> {
         found
     }
 
+    /// The line of an element of a table, by the name of the variable, which may be mangled, and
+    /// the element's number among all, whatever braces they are in.
+    pub(crate) fn line_of_element(&self, symbol: &str, element: usize) -> Option<u32> {
+        let names = self.constants.iter().filter(|(name, _)| symbol.contains(name.as_str()));
+        let (name, line) = names.max_by_key(|(name, _)| name.len())?;
+        let (start, text) = self.line((*line)?)?;
+        let code = self.code.code.as_str();
+        let at = start + text.find(name.as_str())?;
+        let begin = at + code.get(at..)?.find('{')?;
+        let end = end_of_declaration(code, begin)?;
+        let elements = code.get(begin..end)?;
+        let mut at = begin;
+        let places = elements.split_inclusive([',', '{', '}']).filter_map(|part| {
+            let from = at;
+            at += part.len();
+            let number = part.trim_end_matches([',', '{', '}']);
+            let blanks = number.len() - number.trim_start().len();
+            (!number.trim().is_empty()).then_some(from + blanks)
+        });
+        let place = places.into_iter().nth(element)?;
+        Some(Lines::of(code).of_place(place))
+    }
+
     /// The line next to one, before it rather than behind, that gives zero to what may be a sum of
     /// numbers with fractions.
     pub(crate) fn zero_near(&self, line: u32) -> Option<u32> {
@@ -96,20 +119,23 @@ impl<'s> Listing<'s> {
 }
 
 /// Where the lines of a text end.
-struct Lines(Vec<usize>);
+pub(super) struct Lines(Vec<usize>);
 
 impl Lines {
-    fn of(text: &str) -> Self {
+    pub(super) fn of(text: &str) -> Self {
         Self(text.match_indices('\n').map(|(at, _)| at).collect())
     }
 
-    fn of_place(&self, at: usize) -> u32 {
+    pub(super) fn of_place(&self, at: usize) -> u32 {
         self.0.partition_point(|&end| end < at) as u32 + 1
     }
 }
 
 /// Words that begin in a part of a text, and where.
-fn words(text: &str, part: std::ops::Range<usize>) -> impl Iterator<Item = (usize, &str)> {
+pub(super) fn words(
+    text: &str,
+    part: std::ops::Range<usize>,
+) -> impl Iterator<Item = (usize, &str)> {
     let mut at = part.start;
     std::iter::from_fn(move || {
         let rest = text.get(at..part.end)?;
@@ -216,7 +242,7 @@ fn end_of_declaration(code: &str, from: usize) -> Option<usize> {
 }
 
 /// What is between the commas of a part of a code, but for those in parentheses and braces.
-fn parts(code: &str, from: usize, to: usize) -> Vec<(usize, usize)> {
+pub(super) fn parts(code: &str, from: usize, to: usize) -> Vec<(usize, usize)> {
     let (mut depth, mut begin, mut found) = (0_usize, from, Vec::new());
     for (at, byte) in code.bytes().enumerate().take(to).skip(from) {
         match byte {
@@ -290,6 +316,18 @@ __global__ void f(const int* rows, float* y) {
     }
 
     #[test]
+    fn an_element_of_a_table_is_in_a_line_of_its_own() {
+        let source = "__constant__ int lengths[2] = {1, 2};\n\
+                      __constant__ Bin bins[2][2] = {\n    {0,\n  2},\n    {3, 1 << 4}};\n";
+        let listing = Listing::of(source);
+        let lines: Vec<Option<u32>> =
+            (0..5).map(|element| listing.line_of_element("_Z4bins", element)).collect();
+        assert_eq!(lines, [Some(3), Some(4), Some(5), Some(5), None]);
+        assert_eq!(listing.line_of_element("lengths", 1), Some(1));
+        assert_eq!(listing.line_of_element("others", 0), None);
+    }
+
+    #[test]
     fn a_sum_begins_where_it_is_set_to_zero() {
         let source = "int a = 0;\nfloat sum = 0.f;\nfor (int k = 0; k < 2; ++k)\n  f(sum);\n\
                       D s{0};\nreturn s == 10;\n";
@@ -319,6 +357,7 @@ __global__ void f(const int* rows, float* y) {
                 listing.loop_around(line);
                 listing.constants_at(line);
                 listing.zero_near(line);
+                listing.line_of_element("const a", line as usize);
             }
         }
     }

@@ -1,10 +1,11 @@
 //! Launches that went wrong, once more, to see why.
 
 use std::ops::Range;
+use std::time::{Duration, Instant};
 
 use sparserl_core::matrix::{OffsetsView, Scalar};
 use sparserl_core::reference::Reference;
-use sparserl_emulator::finding::Finding;
+use sparserl_emulator::finding::{Finding, FindingKind};
 use sparserl_emulator::launch::{Argument, Launch, Options};
 use sparserl_emulator::machine::run_traced;
 use sparserl_emulator::memory::Memory;
@@ -13,8 +14,10 @@ use sparserl_emulator::trace::Trace;
 use super::super::diagnosis::{Failure, State, is_told_more};
 use super::{Kept, Launched, Operands, Trial, fresh_workspace};
 use crate::candidate::executable::{Parameter, Prepared};
-use crate::candidate::raw::RawKernel;
 use crate::run::device::Geometry;
+
+/// How long changes are looked for that make launches with findings right.
+const LONGEST_OF_FAULTS: Duration = Duration::from_millis(1500);
 
 /// What a launch executed.
 struct Recorded {
@@ -77,7 +80,8 @@ impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
     ) -> Failure<'f, A, D> {
         let Geometry { grid, block, .. } = self.prepared.launch.geometry;
         Failure {
-            listing: self.foreign.map(RawKernel::listing),
+            repairs: Vec::new(),
+            listing: self.foreign.map(|foreign| foreign.raw.listing()),
             kernel: self.kernel,
             prepared: self.prepared,
             matrix: self.matrix,
@@ -104,15 +108,18 @@ impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
         operands: &Operands<D>,
         before: Kept,
         how: &Options,
-        (relies, reference): (bool, &Reference),
+        (relies, longest, reference): (bool, u64, &Reference),
     ) -> Vec<Finding> {
+        let kept = before.copied();
         let Some(launched) = self.traced(operands, before, how) else { return Vec::new() };
         let mut findings = Vec::new();
         if relies {
             findings = self.state_findings(&launched, operands, how);
         }
         if findings.is_empty() {
-            findings = self.failure(operands, &launched, reference).findings();
+            let mut failure = self.failure(operands, &launched, reference);
+            failure.repairs = self.repairs(operands, &kept, how, (longest, reference));
+            findings = failure.findings();
         }
         findings
     }
@@ -122,15 +129,31 @@ impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
         &self,
         findings: &mut [Finding],
         operands: &Operands<D>,
-        before: Kept,
-        how: &Options,
+        before: &Kept,
+        (how, longest): (&Options, u64),
     ) {
-        if !findings.iter().any(is_told_more) {
+        // What went on until it was given up would do so again.
+        let endless = [FindingKind::Endless, FindingKind::OverBudget];
+        let ends = !findings.iter().any(|finding| endless.contains(&finding.kind));
+        if !ends && !findings.iter().any(is_told_more) {
             return;
         }
-        let Some(failed) = self.traced_from_begin(operands, before, how) else { return };
+        let Some(failed) = self.traced_from_begin(operands, before.copied(), how) else { return };
         let Ok(reference) = self.reference(operands) else { return };
-        self.failure(operands, &failed, &reference).tell_more(findings);
+        let mut failure = self.failure(operands, &failed, &reference);
+        // What is found where it is done wrong needs less to be said of why.
+        let soon = Instant::now() + LONGEST_OF_FAULTS;
+        let until = how.until.map_or(soon, |end| end.min(soon));
+        let how = Options { until: Some(until), ..how.clone() };
+        if ends {
+            failure.repairs = self.repairs(operands, before, &how, (longest, &reference));
+        }
+        if let (Some(repairs), Some(first)) = (failure.repairs_in_words(), findings.first_mut()) {
+            first.detail += &format!("; {repairs}");
+        }
+        if findings.iter().any(is_told_more) {
+            failure.tell_more(findings);
+        }
     }
 
     /// What a launch that went wrong has read of what earlier ones have left.

@@ -58,12 +58,15 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
                 said.push(format!("{} is used at {lines}", self.name_of(factor)));
             }
         }
-        if said.is_empty() {
+        if said.is_empty() && self.repairs.is_empty() {
             // Where entries are and by whom they are added is all that is left.
             said.extend(self.about_way(steps));
         }
         let got = self.output.get(element).map_or(f64::NAN, |got| got.to_f64());
         let right = self.reference.values.get(element).copied().unwrap_or(f64::NAN);
+        if let Some(repairs) = self.repairs_in_words() {
+            said.insert(0, repairs);
+        }
         said.insert(0, format!("{got:e} instead of {right:e}"));
         said.join("; ")
     }
@@ -335,6 +338,9 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
     /// pass on numbers of other threads, then those that read any.
     /// Lines by which the value itself came are named already.
     pub(super) fn choices_in_words(&self, choices: &[Step], steps: &[Step]) -> Option<String> {
+        if !self.repairs.is_empty() {
+            return None;
+        }
         let line = |step: &Step| self.kernel.location(step.counter as usize);
         let named: BTreeSet<_> = steps.iter().filter(by_value).filter_map(line).collect();
         // A fraction is cut off as well.

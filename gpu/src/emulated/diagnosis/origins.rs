@@ -103,6 +103,9 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
 
     /// Where a sum begins, with a number of the code.
     pub(super) fn about_begin(&self, steps: &[Step]) -> Option<String> {
+        if !self.repairs.is_empty() {
+            return None;
+        }
         let begins = steps.iter().rev().filter(by_value);
         let begins = begins.filter(|step| self.trace.begins(self.kernel, step));
         let begins = self.distinct_lines(begins.map(|step| step.counter), None);

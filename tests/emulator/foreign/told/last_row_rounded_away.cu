@@ -1,5 +1,5 @@
 // Where a thread's rows end is computed in single precision, which loses the last row.
-// SAYS: turns away at line 9: a number that this depends on is cut off at lines 8 and 7
+// SAYS: with 2 instead of 1 at line 8
 // launch: spmv<<<25, 32>>>(row_offsets, columns, values, x, y, num_rows)
 __global__ void spmv(const int* offsets, const int* columns, const float* values, const float* x, float* y, int rows) {
   const int thread = blockIdx.x * blockDim.x + threadIdx.x;

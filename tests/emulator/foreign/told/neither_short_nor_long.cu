@@ -1,5 +1,5 @@
 // Rows of four entries are neither short nor long.
-// SAYS: it has turned away at line 14
+// SAYS: at line 14
 // launch: spmv<<<ceil(num_rows / 64), 64>>>(row_offsets, columns, values, x, y, num_rows)
 extern "C" __global__ void spmv(const int* row_offsets, const int* columns, const float* values,
                                 const float* x, float* y, int num_rows)

@@ -1,6 +1,6 @@
 // Rows of five entries are neither short nor long.
 // SAYS: no thread stores it: row
-// SAYS: turns away at line 15
+// SAYS: at line 15
 // launch: spmv<<<ceil(num_rows / 128), 128>>>(row_offsets, columns, values, x, y, num_rows)
 extern "C" __global__ void spmv(const int* row_offsets, const int* columns, const float* values,
                                 const float* x, float* y, int num_rows)

@@ -1,0 +1,334 @@
+//! A source with one thing said otherwise, where what the compiler makes of it does not show what:
+//! macros and arguments of templates are gone, and constants are folded into others.
+
+use std::collections::BTreeSet;
+
+use super::RawKernel;
+use super::listing::{Lines, parts, words};
+use super::source::Code;
+use super::words::{is_name, split_name};
+
+/// Bytes that the arguments of a template may take.
+const LONGEST_ARGUMENTS: usize = 160;
+
+/// Members that one is replaced by.
+const MOST_MEMBERS: usize = 3;
+
+/// A source with a change.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Rewritten {
+    /// The line that is changed.
+    pub(crate) line: u32,
+    /// What is changed to what, in words.
+    pub(crate) change: String,
+    /// All of the source.
+    pub(crate) text: String,
+}
+
+impl RawKernel {
+    /// Sources to compile in which one definition says something else.
+    pub(crate) fn with_other_definitions(&self) -> Vec<Rewritten> {
+        self.compilable(definitions(&self.written))
+    }
+
+    /// Sources to compile in which an expression of some lines says something else.
+    pub(crate) fn with_other_expressions(&self, lines: &BTreeSet<u32>) -> Vec<Rewritten> {
+        self.compilable(expressions(&self.written, lines))
+    }
+
+    fn compilable(&self, mut all: Vec<Rewritten>) -> Vec<Rewritten> {
+        let before = self.source.strip_suffix(self.written.as_str()).unwrap_or_default();
+        all.iter_mut().for_each(|of| of.text.insert_str(0, before));
+        all
+    }
+}
+
+/// What is put in the place of a part of a source.
+struct Change {
+    from: usize,
+    to: usize,
+    new: String,
+    words: String,
+}
+
+/// Sources in which definitions say something else: of macros, of constants, of what templates
+/// are given.
+fn definitions(source: &str) -> Vec<Rewritten> {
+    let code = Code::read(source);
+    let mut changes: Vec<Change> = Vec::new();
+    for (at, directive) in code.directives() {
+        changes.extend(with_parentheses(directive, at));
+    }
+    changes.extend(arguments_swapped(&code.code));
+    for (at, directive) in code.directives() {
+        if directive.trim_start_matches('#').trim_start().starts_with("define") {
+            changes.extend(numbers_changed(directive, at));
+        }
+    }
+    for (from, to) in constants(&code.code) {
+        changes.extend(
+            code.code.get(from..to).map(|text| numbers_changed(text, from)).unwrap_or_default(),
+        );
+    }
+    rewritten(source, changes)
+}
+
+/// Sources in which one of some lines says something else: another number, another member.
+fn expressions(source: &str, lines: &BTreeSet<u32>) -> Vec<Rewritten> {
+    let code = Code::read(source);
+    let all: BTreeSet<&str> = members(&code.code).map(|(_, word)| word).collect();
+    let mut changes = Vec::new();
+    let mut begin = 0;
+    for (number, line) in (1..).zip(code.code.split_inclusive('\n')) {
+        if lines.contains(&number) {
+            changes.extend(members_changed(line, begin, &all));
+            changes.extend(numbers_changed(line, begin));
+        }
+        begin += line.len();
+    }
+    rewritten(source, changes)
+}
+
+fn rewritten(source: &str, changes: Vec<Change>) -> Vec<Rewritten> {
+    let lines = Lines::of(source);
+    let one = |Change { from, to, new, words }: Change| {
+        let (before, behind) = (source.get(..from)?, source.get(to..)?);
+        let text = format!("{before}{new}{behind}");
+        Some(Rewritten { line: lines.of_place(from), change: words, text })
+    };
+    changes.into_iter().filter_map(one).collect()
+}
+
+/// A macro with parameters whose expression, and each parameter in it, is in parentheses.
+fn with_parentheses(directive: &str, at: usize) -> Option<Change> {
+    let define = directive.find("define")? + "define".len();
+    let rest = directive.get(define..)?;
+    let (name, behind) = split_name(rest.trim_start());
+    let list = behind.strip_prefix('(')?;
+    let (parameters, body) = list.split_once(')')?;
+    let parameters: Vec<&str> = parameters.split(',').map(str::trim).collect();
+    let body = body.trim();
+    let is_expression = !body.is_empty() && !body.contains([';', '{', '#', '"']);
+    if name.is_empty() || !is_expression {
+        return None;
+    }
+    let mut new = String::from("(");
+    let mut done = 0;
+    for (place, word) in words(body, 0..body.len()) {
+        if parameters.contains(&word) {
+            new += body.get(done..place)?;
+            new += &format!("({word})");
+            done = place + word.len();
+        }
+    }
+    new += body.get(done..)?;
+    new.push(')');
+    let from = directive.rfind(body)?;
+    let words = format!("parentheses around {name} and its parameters");
+    Some(Change { from: at + from, to: at + from + body.len(), new, words })
+}
+
+/// Arguments of templates, two neighbours the other way round.
+fn arguments_swapped(code: &str) -> Vec<Change> {
+    let mut found = Vec::new();
+    for (at, word) in words(code, 0..code.len()) {
+        let open = at + word.len();
+        let is_list = code.get(open..).is_some_and(|rest| rest.starts_with('<'));
+        if !is_list || word == "template" {
+            continue;
+        }
+        let end = (open + LONGEST_ARGUMENTS).min(code.len());
+        let Some(close) = code.get(open..end).and_then(closing).map(|end| open + end) else {
+            continue;
+        };
+        let arguments = parts(code, open + 1, close);
+        for pair in arguments.windows(2) {
+            let [(first, first_end), (second, second_end)] = *pair else { continue };
+            let texts = [code.get(first..first_end), code.get(second..second_end)];
+            let [Some(one), Some(other)] = texts.map(|text| text.map(str::trim)) else { continue };
+            if one != other && !one.is_empty() && !other.is_empty() {
+                let (new, words) =
+                    (format!("{other}, {one}"), format!("<{other}, {one}> for <{one}, {other}>"));
+                found.push(Change { from: first, to: second_end, new, words });
+            }
+        }
+    }
+    found
+}
+
+/// Where the angle brackets end that a text begins with, if they may be those of a template.
+fn closing(text: &str) -> Option<usize> {
+    let mut depth = 0_usize;
+    for (at, mark) in text.char_indices() {
+        match mark {
+            '<' => depth += 1,
+            '>' => {
+                depth = depth.checked_sub(1)?;
+                if depth == 0 {
+                    return Some(at);
+                }
+            }
+            ';' | '{' | '}' | '=' | '&' | '|' => return None,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Definitions of constants, and of what parameters are when they are not given.
+fn constants(code: &str) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    let mut begin = 0;
+    for line in code.split_inclusive('\n') {
+        let is_constant = ["constexpr", "const ", "template", "enum", "using", "typedef"];
+        let is_default = || {
+            let list = line.rfind('(').and_then(|at| line.get(at..));
+            line.contains("__device__") && list.is_some_and(|list| list.contains(" = "))
+        };
+        if is_constant.iter().any(|word| line.contains(word)) || is_default() {
+            found.push((begin, begin + line.len()));
+        }
+        begin += line.len();
+    }
+    found
+}
+
+/// Other whole numbers in the place of those of a text.
+fn numbers_changed(text: &str, begin: usize) -> Vec<Change> {
+    let mut found = Vec::new();
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while let Some(from) = text.get(at..).and_then(|rest| rest.find(|c: char| c.is_ascii_digit())) {
+        let from = at + from;
+        let rest = text.get(from..).unwrap_or_default();
+        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '.' && c != '_');
+        let word = rest.get(..end.unwrap_or(rest.len())).unwrap_or_default();
+        at = from + word.len().max(1);
+        let before = from.checked_sub(1).and_then(|before| bytes.get(before)).copied();
+        if before.is_some_and(|before| is_name(before.into()) || before == b'.') {
+            continue;
+        }
+        let digits = word.trim_end_matches(['u', 'U', 'l', 'L']);
+        let suffix = word.get(digits.len()..).unwrap_or_default();
+        let value = match digits.strip_prefix("0x") {
+            Some(hexadecimal) => u64::from_str_radix(hexadecimal, 16).ok(),
+            None => digits.parse::<u64>().ok(),
+        };
+        let Some(value) = value else { continue };
+        let mut others = vec![value.checked_add(1), value.checked_sub(1)];
+        if value > 1 {
+            others.extend([value.checked_mul(2), Some(value / 2)]);
+            // A mask of a bit more; elements of four bytes.
+            let is_mask = value & value.wrapping_add(1) == 0;
+            let scaled = if is_mask {
+                value.checked_mul(2).and_then(|twice| twice.checked_add(1))
+            } else {
+                value.checked_mul(4)
+            };
+            others.push(scaled);
+        }
+        others.retain(|other| *other != Some(value));
+        let mut known = BTreeSet::new();
+        for other in others.into_iter().flatten().filter(|&other| known.insert(other)) {
+            found.push(Change {
+                from: begin + from,
+                to: begin + from + word.len(),
+                new: format!("{other}{suffix}"),
+                words: format!("{other} instead of {digits}"),
+            });
+        }
+    }
+    found
+}
+
+/// Other members in the place of those that a line takes, of those that are taken anywhere.
+fn members_changed(line: &str, begin: usize, all: &BTreeSet<&str>) -> Vec<Change> {
+    let mut found = Vec::new();
+    for (at, word) in members(line) {
+        let others = all.iter().filter(|other| **other != word).take(MOST_MEMBERS);
+        for other in others {
+            found.push(Change {
+                from: begin + at,
+                to: begin + at + word.len(),
+                new: (*other).to_owned(),
+                words: format!(".{other} instead of .{word}"),
+            });
+        }
+    }
+    found
+}
+
+/// Members that are taken of variables which are no part of CUDA, and where.
+fn members(code: &str) -> impl Iterator<Item = (usize, &str)> {
+    words(code, 0..code.len()).filter(|&(at, word)| {
+        let owner = code.get(..at).and_then(|before| before.strip_suffix('.'));
+        let is_special = ["Idx", "Dim"].iter().any(|end| owner.is_some_and(|of| of.ends_with(end)));
+        let behind = code.get(at + word.len()..).unwrap_or_default();
+        owner.is_some()
+            && !is_special
+            && !behind.starts_with(['(', '<'])
+            && !word.starts_with(|first: char| first.is_ascii_digit())
+            && !owner.is_some_and(|of| of.ends_with(|last: char| last.is_ascii_digit()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn changes(of: &[Rewritten]) -> Vec<(u32, &str)> {
+        of.iter().map(|of| (of.line, of.change.as_str())).collect()
+    }
+
+    #[test]
+    fn definitions_are_said_otherwise() {
+        let source = "#define SLOT(r, k) r * 32 + k\nusing Of = Tile<4, Rows>;\nint f();\n";
+        let all = definitions(source);
+        let first = all.first().unwrap();
+        assert_eq!(first.change, "parentheses around SLOT and its parameters");
+        assert!(first.text.starts_with("#define SLOT(r, k) ((r) * 32 + (k))\nusing"));
+        assert_eq!(
+            changes(&all)[1..],
+            [
+                (2, "<Rows, 4> for <4, Rows>"),
+                (1, "33 instead of 32"),
+                (1, "31 instead of 32"),
+                (1, "64 instead of 32"),
+                (1, "16 instead of 32"),
+                (1, "128 instead of 32"),
+                (2, "5 instead of 4"),
+                (2, "3 instead of 4"),
+                (2, "8 instead of 4"),
+                (2, "2 instead of 4"),
+                (2, "16 instead of 4"),
+            ]
+        );
+    }
+
+    #[test]
+    fn expressions_are_said_otherwise() {
+        let source = "a.x + threadIdx.x + a.y;\nb[1u] = f32(0.5f); // 7\n";
+        let all = expressions(source, &BTreeSet::from([1, 2]));
+        assert_eq!(
+            changes(&all),
+            [
+                (1, ".y instead of .x"),
+                (1, ".x instead of .y"),
+                (2, "2 instead of 1"),
+                (2, "0 instead of 1"),
+            ]
+        );
+        assert_eq!(all[3].text, "a.x + threadIdx.x + a.y;\nb[0u] = f32(0.5f); // 7\n");
+        assert!(expressions(source, &BTreeSet::new()).is_empty());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_panics(text in "\\PC*", like in "[a-z0-9(){}<>;,.=x \n#]{0,60}") {
+            for source in [text.as_str(), &like, &format!("#define f(a){like}\nf<1,{like}")] {
+                definitions(source);
+                expressions(source, &(0..9).collect());
+            }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Launches that went wrong, once more with mutants of the kernel: which of them are right.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use sparserl_core::matrix::Scalar;
+use sparserl_core::reference::{self, Reference};
+use sparserl_emulator::launch::{Launch, Options};
+use sparserl_emulator::machine::run;
+use sparserl_emulator::memory::Memory;
+use sparserl_emulator::ptx::Module;
+
+use super::super::diagnosis::Repair;
+use super::super::mutants::{Foreign, Mutant, mutants};
+use super::super::verdict;
+use super::{Kept, Operands, Trial};
+use crate::candidate::raw::Rewritten;
+
+/// Mutants that are launched at most, and instructions that all of them execute.
+const MOST_MUTANTS: usize = 600;
+const MOST_INSTRUCTIONS: u64 = 150_000_000;
+/// How long they may take, with compiling.
+const LONGEST: Duration = Duration::from_secs(4);
+/// Sources that are compiled at most.
+const MOST_SOURCES: usize = 120;
+/// Places in the source that are named of those whose mutants are right.
+const MOST_REPAIRS: usize = 3;
+/// How much longer than the kernel's a warp of a mutant may take, and by how many instructions.
+const LONGER: u64 = 4;
+const LONGER_BY: u64 = 10_000;
+
+/// What is still to be spent on mutants.
+struct Left {
+    sources: usize,
+    instructions: u64,
+    until: Instant,
+}
+
+impl Left {
+    fn is_spent(&self) -> bool {
+        self.instructions == 0 || Instant::now() >= self.until
+    }
+}
+
+/// A launch that mutants have to do right.
+#[derive(Clone, Copy)]
+struct Tried<'t, D: Scalar> {
+    foreign: Foreign<'t>,
+    operands: &'t Operands<D>,
+    before: &'t Kept,
+    how: &'t Options,
+    reference: &'t Reference,
+}
+
+impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
+    /// By which changes of the kernel a launch of it is right; `longest` is what its longest warp
+    /// has executed.
+    pub(super) fn repairs(
+        &self,
+        operands: &Operands<D>,
+        before: &Kept,
+        how: &Options,
+        (longest, reference): (u64, &Reference),
+    ) -> Vec<Repair> {
+        let Some(foreign) = self.foreign else { return Vec::new() };
+        let sources: BTreeMap<u32, u32> = (0..)
+            .zip(&self.kernel.code)
+            .filter_map(|(n, at)| Some((at.ptx_line, self.kernel.location(n)?.line)))
+            .collect();
+        let budget = how.budget.min(longest.saturating_mul(LONGER).saturating_add(LONGER_BY));
+        let until = Instant::now() + LONGEST;
+        let until = how.until.map_or(until, |end| end.min(until));
+        let how = Options { budget, until: Some(until), ..how.clone() };
+        let mut left = Left { sources: MOST_SOURCES, instructions: MOST_INSTRUCTIONS, until };
+        let tried = Tried { foreign, operands, before, how: &how, reference };
+        let mut repairs = Vec::new();
+        self.try_sources(foreign.raw.with_other_definitions(), tried, &mut left, &mut repairs);
+        for mutant in mutants(foreign.ptx, &sources).into_iter().take(MOST_MUTANTS) {
+            if repairs.len() >= MOST_REPAIRS || left.is_spent() {
+                break;
+            }
+            let repair = self.repair_of(&mutant);
+            let text = mutant.text(foreign.ptx);
+            self.try_mutant(&text, repair, tried, &mut left, &mut repairs);
+        }
+        if repairs.is_empty() {
+            let lines: BTreeSet<u32> = sources.into_values().collect();
+            let all = foreign.raw.with_other_expressions(&lines);
+            self.try_sources(all, tried, &mut left, &mut repairs);
+        }
+        repairs
+    }
+
+    fn try_sources(
+        &self,
+        all: Vec<Rewritten>,
+        tried: Tried<'_, D>,
+        left: &mut Left,
+        repairs: &mut Vec<Repair>,
+    ) {
+        for Rewritten { line, change, text } in all {
+            if repairs.len() >= MOST_REPAIRS || left.sources == 0 || left.is_spent() {
+                return;
+            }
+            let lines = BTreeSet::from([line]);
+            let repair = Repair { counters: Vec::new(), lines, element: None, change };
+            if repairs.iter().any(|known| known.is_like(&repair)) {
+                continue;
+            }
+            left.sources -= 1;
+            if let Some(ptx) = (tried.foreign.compile)(&text) {
+                self.try_mutant(&ptx, repair, tried, left, repairs);
+            }
+        }
+    }
+
+    fn repair_of(&self, mutant: &Mutant) -> Repair {
+        let mut counters = Vec::new();
+        for line in mutant.changed() {
+            let at = self.kernel.code.iter().position(|at| at.ptx_line == line);
+            counters.extend(at.and_then(|at| u32::try_from(at).ok()));
+        }
+        let places = counters.iter().filter_map(|&at| self.kernel.location(at as usize));
+        let lines = places.map(|location| location.line).collect();
+        Repair { counters, lines, element: mutant.element.clone(), change: mutant.change.clone() }
+    }
+
+    /// Launches a mutant, and keeps what repairs it where it is right.
+    fn try_mutant(
+        &self,
+        ptx: &str,
+        repair: Repair,
+        tried: Tried<'_, D>,
+        left: &mut Left,
+        repairs: &mut Vec<Repair>,
+    ) {
+        if repairs.iter().any(|known| known.is_like(&repair)) {
+            return;
+        }
+        let kernel = Module::parse(ptx).and_then(|module| module.kernel(&self.kernel.name));
+        let Ok(mut kernel) = kernel else { return };
+        kernel.machine_registers = self.kernel.machine_registers;
+        let by = |launch: &Launch, memory: &mut Memory| run(&kernel, launch, memory, tried.how);
+        // Variables that are kept would undo what a mutant changes of them.
+        let kept = match repair.element {
+            Some(_) => Kept { workspace: tried.before.workspace.clone(), ..Kept::default() },
+            None => tried.before.copied(),
+        };
+        let Ok(mut launched) = self.launch_by(by, tried.operands, kept) else { return };
+        verdict::forgive_wraps(&mut launched.report);
+        let executed = launched.report.counters.instructions;
+        left.instructions = left.instructions.saturating_sub(executed);
+        let is_right = launched.report.findings.is_empty()
+            && reference::compare(tried.reference, &launched.output).passed();
+        repairs.extend(is_right.then_some(repair));
+    }
+}

@@ -1,0 +1,95 @@
+use std::collections::BTreeMap;
+
+use super::*;
+
+const PTX: &str = "\
+.const .align 4 .b8 first[8] = {0, 0, 0, 0, 8, 0, 0, 0};
+\tmov.b32 %r9, 4;
+\tld.const.u32 %r1, [first+4];
+\tand.b32 %r2, %r1, 7;
+@%p1 bra $L__BB0_2;
+\tshfl.sync.bfly.b32 %r3|%p2, %r2, %r9, 31, -1;
+\tsetp.lt.s32 %p3, %r3, %r2;
+\tfma.rn.f32 %f3, %f1, 0f3F800000, %f2;
+\tadd.f32 %f4, %f1, %f2;
+\tadd.f32 %f5, %f3, %f2;
+\tshl.b32 %r4, %r2, 3;
+\tshr.u32 %r5, %r4, 3;
+{ .reg .pred p; bra one; }
+";
+
+/// The last two additions are of one line of the source.
+fn sources() -> BTreeMap<u32, u32> {
+    (2..=13).map(|line| (line, if line == 10 { 9 } else { line })).collect()
+}
+
+fn all() -> Vec<Mutant> {
+    mutants(PTX, &sources())
+}
+
+fn has(lines: &[(u32, &str)]) -> bool {
+    let wanted: Vec<(u32, String)> =
+        lines.iter().map(|&(line, text)| (line, text.to_owned())).collect();
+    all().iter().any(|mutant| mutant.lines == wanted)
+}
+
+#[test]
+fn constants_are_changed_one_by_one() {
+    assert!(has(&[(4, " and.b32 %r2, %r1, 15;")]));
+    assert!(has(&[(8, " fma.rn.f32 %f3, %f1, 0f40000000, %f2;")]));
+    // Registers that hold nothing else are constants, too; lanes that take part are left alone.
+    assert!(has(&[(6, " shfl.sync.bfly.b32 %r3|%p2, %r2, 2, 31, -1;")]));
+    assert!(!all().iter().any(|mutant| mutant.change.contains("instead of 31")));
+}
+
+#[test]
+fn elements_of_tables_are_changed() {
+    let of = |mutant: &Mutant| mutant.element == Some(("first".to_owned(), 1));
+    let text = ".const .align 4 .b8 first[8] = {0, 0, 0, 0, 7, 0, 0, 0};";
+    let is_it = |mutant: &Mutant| of(mutant) && mutant.text(PTX).starts_with(text);
+    let found: Vec<String> = all().into_iter().filter(is_it).map(|mutant| mutant.change).collect();
+    assert_eq!(found, ["7 instead of 8"]);
+}
+
+#[test]
+fn comparisons_and_operands_are_changed() {
+    assert!(has(&[(7, " setp.le.s32 %p3, %r3, %r2;")]));
+    assert!(has(&[(9, " sub.f32 %f4, %f1, %f2;")]));
+    assert!(has(&[(10, " add.f32 %f5, %f4, %f2;")]));
+}
+
+#[test]
+fn what_is_of_one_line_changes_together() {
+    assert!(has(&[(9, " sub.f32 %f4, %f1, %f2;"), (10, " sub.f32 %f5, %f3, %f2;")]));
+    assert!(
+        has(&[(11, " shl.b32 %r4, %r2, 4;"), (12, " shr.u32 %r5, %r4, 4;"),])
+            || has(&[
+                (4, " and.b32 %r2, %r1, 15;"),
+                (11, " shl.b32 %r4, %r2, 4;"),
+                (12, " shr.u32 %r5, %r4, 4;"),
+            ])
+    );
+}
+
+#[test]
+fn the_text_stays_but_for_what_is_changed() {
+    for mutant in all() {
+        let text = mutant.text(PTX);
+        let changed: Vec<u32> = mutant.changed().collect();
+        for (number, (new, old)) in (1..).zip(text.lines().zip(PTX.lines())) {
+            assert_eq!(new != old, changed.contains(&number), "{number}: {new}");
+        }
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_text_panics(text in "\\PC*", like in "[a-z0-9%@\\[\\]{}|;,.=+\\- \n]{0,80}") {
+        for ptx in [text.as_str(), &like, &format!(".const .b8 a[2] = {{{like}}};\nadd {like};")] {
+            let sources = (1..9).map(|line| (line, line)).collect();
+            for mutant in mutants(ptx, &sources) {
+                mutant.text(ptx);
+            }
+        }
+    }
+}
