@@ -18,7 +18,7 @@ use sparserl_core::target::Target;
 use sparserl_core::task::{Dtype, Operation, Task};
 use sparserl_gpu::candidate::raw::RawKernel;
 use sparserl_gpu::compile::CubinCompiler;
-use sparserl_gpu::compile::nvrtc::Version;
+use sparserl_gpu::compile::nvrtc::{Cubin, Version};
 use sparserl_gpu::run::device::{Clocks, DeviceFacts};
 use sparserl_gpu::store::recording::{Context, Recordings};
 use sparserl_onnx_models::OpenedPolicy;

@@ -1,7 +1,7 @@
 //! Launches that went wrong, once more with mutants of the kernel: which of them are right.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use sparserl_core::matrix::Scalar;
 use sparserl_core::reference::{self, Reference};
@@ -16,30 +16,28 @@ use super::super::verdict;
 use super::{Kept, Operands, Trial};
 use crate::candidate::raw::Rewritten;
 
-/// Mutants that are launched at most, and instructions that all of them execute.
-const MOST_MUTANTS: usize = 600;
-const MOST_INSTRUCTIONS: u64 = 150_000_000;
-/// How long they may take, with compiling.
-const LONGEST: Duration = Duration::from_secs(4);
-/// Sources that are compiled at most.
-const MOST_SOURCES: usize = 120;
 /// Places in the source that are named of those whose mutants are right.
 const MOST_REPAIRS: usize = 3;
 /// How much longer than the kernel's a warp of a mutant may take, and by how many instructions.
 const LONGER: u64 = 4;
 const LONGER_BY: u64 = 10_000;
 
-/// What is still to be spent on mutants.
-struct Left {
+/// What may be spent on mutants: of each so many at most, whatever else the machine does.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Effort {
+    /// Sources that are compiled.
     sources: usize,
+    /// Mutants of the PTX that are launched.
+    mutants: usize,
+    /// Instructions that all of them execute.
     instructions: u64,
-    until: Instant,
 }
 
-impl Left {
-    fn is_spent(&self) -> bool {
-        self.instructions == 0 || Instant::now() >= self.until
-    }
+impl Effort {
+    /// For a result that is wrong.
+    pub(super) const RESULT: Self = Self { sources: 40, mutants: 400, instructions: 100_000_000 };
+    /// For a launch with findings, which say where it is done wrong.
+    pub(super) const FINDINGS: Self = Self { sources: 16, mutants: 100, instructions: 30_000_000 };
 }
 
 /// A launch that mutants have to do right.
@@ -52,6 +50,14 @@ struct Tried<'t, D: Scalar> {
     reference: &'t Reference,
 }
 
+impl<D: Scalar> Tried<'_, D> {
+    /// Whether enough is found, or all is spent.
+    fn is_over(&self, repairs: &[Repair], left: &Effort) -> bool {
+        let is_late = self.how.until.is_some_and(|end| Instant::now() >= end);
+        repairs.len() >= MOST_REPAIRS || left.instructions == 0 || is_late
+    }
+}
+
 impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
     /// By which changes of the kernel a launch of it is right; `longest` is what its longest warp
     /// has executed.
@@ -61,6 +67,7 @@ impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
         before: &Kept,
         how: &Options,
         (longest, reference): (u64, &Reference),
+        mut left: Effort,
     ) -> Vec<Repair> {
         let Some(foreign) = self.foreign else { return Vec::new() };
         let sources: BTreeMap<u32, u32> = (0..)
@@ -68,15 +75,12 @@ impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
             .filter_map(|(n, at)| Some((at.ptx_line, self.kernel.location(n)?.line)))
             .collect();
         let budget = how.budget.min(longest.saturating_mul(LONGER).saturating_add(LONGER_BY));
-        let until = Instant::now() + LONGEST;
-        let until = how.until.map_or(until, |end| end.min(until));
-        let how = Options { budget, until: Some(until), ..how.clone() };
-        let mut left = Left { sources: MOST_SOURCES, instructions: MOST_INSTRUCTIONS, until };
+        let how = Options { budget, ..how.clone() };
         let tried = Tried { foreign, operands, before, how: &how, reference };
         let mut repairs = Vec::new();
         self.try_sources(foreign.raw.with_other_definitions(), tried, &mut left, &mut repairs);
-        for mutant in mutants(foreign.ptx, &sources).into_iter().take(MOST_MUTANTS) {
-            if repairs.len() >= MOST_REPAIRS || left.is_spent() {
+        for mutant in mutants(foreign.ptx, &sources).into_iter().take(left.mutants) {
+            if tried.is_over(&repairs, &left) {
                 break;
             }
             let repair = self.repair_of(&mutant);
@@ -95,11 +99,11 @@ impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
         &self,
         all: Vec<Rewritten>,
         tried: Tried<'_, D>,
-        left: &mut Left,
+        left: &mut Effort,
         repairs: &mut Vec<Repair>,
     ) {
         for Rewritten { line, change, text } in all {
-            if repairs.len() >= MOST_REPAIRS || left.sources == 0 || left.is_spent() {
+            if left.sources == 0 || tried.is_over(repairs, left) {
                 return;
             }
             let lines = BTreeSet::from([line]);
@@ -131,7 +135,7 @@ impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
         ptx: &str,
         repair: Repair,
         tried: Tried<'_, D>,
-        left: &mut Left,
+        left: &mut Effort,
         repairs: &mut Vec<Repair>,
     ) {
         if repairs.iter().any(|known| known.is_like(&repair)) {

@@ -1,7 +1,6 @@
 //! Launches that went wrong, once more, to see why.
 
 use std::ops::Range;
-use std::time::{Duration, Instant};
 
 use sparserl_core::matrix::{OffsetsView, Scalar};
 use sparserl_core::reference::Reference;
@@ -12,12 +11,10 @@ use sparserl_emulator::memory::Memory;
 use sparserl_emulator::trace::Trace;
 
 use super::super::diagnosis::{Failure, State, is_told_more};
+use super::repaired::Effort;
 use super::{Kept, Launched, Operands, Trial, fresh_workspace};
 use crate::candidate::executable::{Parameter, Prepared};
 use crate::run::device::Geometry;
-
-/// How long changes are looked for that make launches with findings right.
-const LONGEST_OF_FAULTS: Duration = Duration::from_millis(1500);
 
 /// What a launch executed.
 struct Recorded {
@@ -118,7 +115,8 @@ impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
         }
         if findings.is_empty() {
             let mut failure = self.failure(operands, &launched, reference);
-            failure.repairs = self.repairs(operands, &kept, how, (longest, reference));
+            let of = (longest, reference);
+            failure.repairs = self.repairs(operands, &kept, how, of, Effort::RESULT);
             findings = failure.findings();
         }
         findings
@@ -141,12 +139,9 @@ impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
         let Some(failed) = self.traced_from_begin(operands, before.copied(), how) else { return };
         let Ok(reference) = self.reference(operands) else { return };
         let mut failure = self.failure(operands, &failed, &reference);
-        // What is found where it is done wrong needs less to be said of why.
-        let soon = Instant::now() + LONGEST_OF_FAULTS;
-        let until = how.until.map_or(soon, |end| end.min(soon));
-        let how = Options { until: Some(until), ..how.clone() };
         if ends {
-            failure.repairs = self.repairs(operands, before, &how, (longest, &reference));
+            let of = (longest, &reference);
+            failure.repairs = self.repairs(operands, before, how, of, Effort::FINDINGS);
         }
         if let (Some(repairs), Some(first)) = (failure.repairs_in_words(), findings.first_mut()) {
             first.detail += &format!("; {repairs}");
