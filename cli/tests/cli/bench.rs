@@ -197,12 +197,14 @@ fn rows_of(run: &str) -> Vec<String> {
 fn the_readme_states_the_newest_results() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let newest = [
-        ("h200-2026-11-26", 5),
+        ("h200-2026-11-27", 4),
+        ("h200-2026-11-27-f64", 1),
         ("h200-2026-11-26-f16", 3),
         ("h100-2026-11-26-half", 5),
         ("h100-2026-11-26-half-f16", 4),
     ];
     let before = [
+        ("h200-2026-11-26", 5),
         ("h100-2026-11-26-drawn", 5),
         ("h200-2026-11-25", 5),
         ("h200-2026-11-23-spmv-half", 2),
