@@ -36,7 +36,8 @@ impl CubinCompiler {
         Self { pool, architecture, driver_major, until: None }
     }
 
-    /// The same, that gives up at this moment at the latest, however many sources it is given.
+    /// A compiler like this one that gives up at this moment at the latest, however many sources it
+    /// is given.
     #[must_use]
     pub fn until(&self, until: Option<Instant>) -> Self {
         Self { until, ..self.clone() }
