@@ -240,24 +240,11 @@ fn changed(
     Some(Mutant { lines, element: None, change: change.to_owned() })
 }
 
-/// Other constants in the place of one.
+/// Other constants in the place of each.
 fn with_constants(code: &[Written<'_>], place: &[usize]) -> Vec<Mutant> {
-    let Some(first) = place.first().and_then(|&number| code.get(number)) else {
-        return Vec::new();
-    };
-    let mut found = Vec::new();
-    for (index, operand) in first.operands.iter().enumerate() {
-        let Some(literal) = Literal::in_operand(operand, first.root()) else { continue };
-        for (step, (_, change)) in literal.others().into_iter().enumerate() {
-            let new = |_: usize, at: &Written<'_>| {
-                let own = Literal::in_operand(at.operands.get(index)?, at.root())?;
-                let (new, _) = own.others().into_iter().nth(step)?;
-                Some(at.with_operand(index, new))
-            };
-            found.extend(changed(code, place, &change, new));
-        }
-    }
-    found
+    let first = place.first().and_then(|&number| code.get(number));
+    let operands = first.map_or(0, |at| at.operands.len());
+    (0..operands).flat_map(|index| with_constant_at(code, place, index)).collect()
 }
 
 /// Comparisons and operations in the place of others.
@@ -330,6 +317,7 @@ fn with_shared_constants(code: &[Written<'_>]) -> Vec<Mutant> {
     many.flat_map(|((_, index, _), place)| with_constant_at(code, &place, index)).collect()
 }
 
+/// Other constants in the place of that of one operand.
 fn with_constant_at(code: &[Written<'_>], place: &[usize], index: usize) -> Vec<Mutant> {
     let literal = place.first().and_then(|&number| code.get(number)).and_then(|at| {
         let operand = at.operands.get(index)?;

@@ -26,20 +26,23 @@ pub(crate) struct Rewritten {
 }
 
 impl RawKernel {
-    /// Sources to compile in which one definition says something else.
-    pub(crate) fn with_other_definitions(&self) -> Vec<Rewritten> {
+    /// Sources to compile in which one definition says something else, each made when it is asked
+    /// for.
+    pub(crate) fn with_other_definitions(&self) -> impl Iterator<Item = Rewritten> {
         self.compilable(definitions(&self.written))
     }
 
-    /// Sources to compile in which an expression of some lines says something else.
-    pub(crate) fn with_other_expressions(&self, lines: &BTreeSet<u32>) -> Vec<Rewritten> {
+    /// Sources to compile in which an expression of some lines says something else, likewise.
+    pub(crate) fn with_other_expressions(
+        &self,
+        lines: &BTreeSet<u32>,
+    ) -> impl Iterator<Item = Rewritten> {
         self.compilable(expressions(&self.written, lines))
     }
 
-    fn compilable(&self, mut all: Vec<Rewritten>) -> Vec<Rewritten> {
+    fn compilable(&self, all: impl Iterator<Item = Rewritten>) -> impl Iterator<Item = Rewritten> {
         let before = self.source.strip_suffix(self.written.as_str()).unwrap_or_default();
-        all.iter_mut().for_each(|of| of.text.insert_str(0, before));
-        all
+        all.map(move |of| Rewritten { text: format!("{before}{}", of.text), ..of })
     }
 }
 
@@ -53,7 +56,7 @@ struct Change {
 
 /// Sources in which definitions say something else: of macros, of constants, of what templates
 /// are given.
-fn definitions(source: &str) -> Vec<Rewritten> {
+fn definitions(source: &str) -> impl Iterator<Item = Rewritten> {
     let code = Code::read(source);
     let mut changes: Vec<Change> = Vec::new();
     for (at, directive) in code.directives() {
@@ -74,7 +77,10 @@ fn definitions(source: &str) -> Vec<Rewritten> {
 }
 
 /// Sources in which one of some lines says something else: another number, another member.
-fn expressions(source: &str, lines: &BTreeSet<u32>) -> Vec<Rewritten> {
+fn expressions<'s>(
+    source: &'s str,
+    lines: &BTreeSet<u32>,
+) -> impl Iterator<Item = Rewritten> + use<'s> {
     let code = Code::read(source);
     let all: BTreeSet<&str> = members(&code.code).map(|(_, word)| word).collect();
     let mut changes = Vec::new();
@@ -89,14 +95,14 @@ fn expressions(source: &str, lines: &BTreeSet<u32>) -> Vec<Rewritten> {
     rewritten(source, changes)
 }
 
-fn rewritten(source: &str, changes: Vec<Change>) -> Vec<Rewritten> {
+fn rewritten(source: &str, changes: Vec<Change>) -> impl Iterator<Item = Rewritten> {
     let lines = Lines::of(source);
-    let one = |Change { from, to, new, words }: Change| {
+    let one = move |Change { from, to, new, words }: Change| {
         let (before, behind) = (source.get(..from)?, source.get(to..)?);
         let text = format!("{before}{new}{behind}");
         Some(Rewritten { line: lines.of_place(from), change: words, text })
     };
-    changes.into_iter().filter_map(one).collect()
+    changes.into_iter().filter_map(one)
 }
 
 /// A macro with parameters whose expression, and each parameter in it, is in parentheses.
@@ -283,7 +289,7 @@ mod tests {
     #[test]
     fn definitions_are_said_otherwise() {
         let source = "#define SLOT(r, k) r * 32 + k\nusing Of = Tile<4, Rows>;\nint f();\n";
-        let all = definitions(source);
+        let all: Vec<Rewritten> = definitions(source).collect();
         let first = all.first().unwrap();
         assert_eq!(first.change, "parentheses around SLOT and its parameters");
         assert!(first.text.starts_with("#define SLOT(r, k) ((r) * 32 + (k))\nusing"));
@@ -306,9 +312,16 @@ mod tests {
     }
 
     #[test]
+    fn long_sources_are_not_copied_before_they_are_asked_for() {
+        let source = format!("const int table[] = {{{}}};\n", "17, ".repeat(50_000));
+        let first = definitions(&source).next().unwrap();
+        assert_eq!((first.line, first.text.len()), (1, source.len()));
+    }
+
+    #[test]
     fn expressions_are_said_otherwise() {
         let source = "a.x + threadIdx.x + a.y;\nb[1u] = f32(0.5f); // 7\n";
-        let all = expressions(source, &BTreeSet::from([1, 2]));
+        let all: Vec<Rewritten> = expressions(source, &BTreeSet::from([1, 2])).collect();
         assert_eq!(
             changes(&all),
             [
@@ -319,15 +332,15 @@ mod tests {
             ]
         );
         assert_eq!(all[3].text, "a.x + threadIdx.x + a.y;\nb[0u] = f32(0.5f); // 7\n");
-        assert!(expressions(source, &BTreeSet::new()).is_empty());
+        assert_eq!(expressions(source, &BTreeSet::new()).count(), 0);
     }
 
     proptest::proptest! {
         #[test]
         fn no_text_panics(text in "\\PC*", like in "[a-z0-9(){}<>;,.=x \n#]{0,60}") {
             for source in [text.as_str(), &like, &format!("#define f(a){like}\nf<1,{like}")] {
-                definitions(source);
-                expressions(source, &(0..9).collect());
+                definitions(source).count();
+                expressions(source, &(0..9).collect()).count();
             }
         }
     }

@@ -64,16 +64,6 @@ pub(super) enum Template<'c> {
     Unclear,
 }
 
-/// Code up to a semicolon or a brace.
-struct Piece<'c> {
-    text: &'c str,
-    mark: &'c str,
-    /// What stands before the brace that ends here.
-    head: Option<&'c str>,
-    /// Whether what ends here is outside of all braces but those of namespaces.
-    is_global: bool,
-}
-
 impl Function<'_> {
     /// Its name behind those of its namespaces.
     pub(super) fn qualified(&self) -> String {
@@ -108,37 +98,29 @@ impl<'s> Code<'s> {
     /// What stands before each semicolon, from the semicolon or brace before it, and whether that
     /// is outside of all braces but those of namespaces.
     pub(super) fn statements(&self) -> impl Iterator<Item = (&str, bool)> {
-        self.pieces().filter(|piece| piece.mark == ";").map(|piece| (piece.text, piece.is_global))
+        let (mut open, mut from) = (Vec::new(), 0);
+        self.code.match_indices([';', '{', '}']).filter_map(move |(at, mark)| {
+            let text = self.code.get(from..at)?;
+            from = at + 1;
+            match mark {
+                "{" => open.push(namespace(text).is_some()),
+                "}" => drop(open.pop()),
+                _ => return Some((text, !open.contains(&false))),
+            }
+            None
+        })
     }
 
     /// What stands between the braces of each enumeration whose names need no other before them,
     /// outside of all braces but those of namespaces.
     pub(super) fn enumerations(&self) -> impl Iterator<Item = &str> {
-        let unscoped = |head: &str| {
-            let mut words = head.split_whitespace();
-            words.next() == Some("enum") && !matches!(words.next(), Some("class" | "struct"))
-        };
-        let lists = self.pieces().filter(|piece| piece.mark == "}" && piece.is_global);
-        lists.filter_map(move |list| list.head.is_some_and(unscoped).then_some(list.text))
-    }
-
-    /// The code, cut at semicolons and braces.
-    fn pieces(&self) -> impl Iterator<Item = Piece<'_>> {
-        // What stands before each brace that is open, and whether all around it are namespaces'.
-        let (mut open, mut from) = (Vec::<(&str, bool)>::new(), 0);
-        self.code.match_indices([';', '{', '}']).filter_map(move |(at, mark)| {
-            let text = self.code.get(from..at)?;
-            from = at + 1;
-            let is_within =
-                |&(head, is_global): &(&str, bool)| is_global && namespace(head).is_some();
-            let is_global = open.last().is_none_or(is_within);
-            let (mut head, mut around) = (None, is_global);
-            match mark {
-                "{" => open.push((text, is_global)),
-                "}" => (head, around) = open.pop().map_or((None, true), |(h, is)| (Some(h), is)),
-                _ => {}
-            }
-            Some(Piece { text, mark, head, is_global: around })
+        let mut braces = Braces::of(&self.code);
+        self.code.match_indices('{').filter_map(move |(at, _)| {
+            let mut words = self.before(at).rsplit([';', '{', '}']).next()?.split_whitespace();
+            let is_unscoped =
+                words.next() == Some("enum") && !matches!(words.next(), Some("class" | "struct"));
+            let is_global = is_unscoped && braces.around(at).iter().all(Option::is_some);
+            is_global.then(|| self.after(at + 1).split('}').next())?
         })
     }
 

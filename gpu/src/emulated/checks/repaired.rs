@@ -16,6 +16,8 @@ use super::super::verdict;
 use super::{Kept, Operands, Trial};
 use crate::candidate::raw::Rewritten;
 
+/// Bytes of a source and of its PTX above which there are no mutants: each is a copy of all of it.
+const LONGEST_TEXT: usize = 1 << 18;
 /// Places in the source that are named of those whose mutants are right.
 const MOST_REPAIRS: usize = 3;
 /// How much longer than the kernel's a warp of a mutant may take, and by how many instructions.
@@ -69,7 +71,8 @@ impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
         (longest, reference): (u64, &Reference),
         mut left: Effort,
     ) -> Vec<Repair> {
-        let Some(foreign) = self.foreign else { return Vec::new() };
+        let is_short = |of: &Foreign<'_>| of.raw.source().len().max(of.ptx.len()) <= LONGEST_TEXT;
+        let Some(foreign) = self.foreign.filter(is_short) else { return Vec::new() };
         let sources: BTreeMap<u32, u32> = (0..)
             .zip(&self.kernel.code)
             .filter_map(|(n, at)| Some((at.ptx_line, self.kernel.location(n)?.line)))
@@ -97,7 +100,7 @@ impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
 
     fn try_sources(
         &self,
-        all: Vec<Rewritten>,
+        all: impl Iterator<Item = Rewritten>,
         tried: Tried<'_, D>,
         left: &mut Effort,
         repairs: &mut Vec<Repair>,
