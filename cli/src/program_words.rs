@@ -67,7 +67,11 @@ fn storage(program: &Program, part: &Part) -> String {
         }
         Layout::Bcsr(bcsr) => {
             let side = bcsr.side();
-            let blocks = format!("dense blocks of {side} × {side}");
+            let by = match bcsr.is_on_tensor_cores(program.task) {
+                true => ", multiplied by tensor cores",
+                false => "",
+            };
+            let blocks = format!("dense blocks of {side} × {side}{by}");
             (blocks, "row of blocks", if is_vector { "row" } else { "row of blocks" }, 1)
         }
         Layout::Merge(merge) => {

@@ -3,12 +3,6 @@
 #include "matrices_operand.cuh"
 #include "stored.cuh"
 
-// V neighbouring columns of a row of B or C as they lie in memory, two to a word, the first below.
-template <u32 V>
-struct alignas(sizeof(Dense) * V) Stored {
-  u32 words[V / 2];
-};
-
 // Several columns are moved by one load or store of words: of elements the compiler would make
 // several.
 template <u32 V>
@@ -28,10 +22,6 @@ __device__ __forceinline__ void store_columns(Dense* to, const Pack<V>& pack, u3
   if constexpr (V == 1) {
     store_result(to, Dense::nearest(pack.at[0]), streamed);
   } else {
-    Stored<V> stored{};
-    for (u32 v = 0; v < V; ++v) {
-      stored.words[v / 2] |= u32(Dense::nearest(pack.at[v]).bits) << v % 2 * 16;
-    }
-    store_result(reinterpret_cast<Stored<V>*>(to), stored, streamed);
+    store_result(reinterpret_cast<Stored<V>*>(to), to_stored(pack), streamed);
   }
 }

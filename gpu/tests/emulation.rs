@@ -43,8 +43,9 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-const CHECKS: [(&str, fn()); 15] = [
+const CHECKS: [(&str, fn()); 16] = [
     ("right_programs_are_verified", right_programs_are_verified),
+    ("blocks_by_tensor_cores_are_right", blocks_by_tensor_cores_are_right),
     (
         "programs_for_another_matrix_or_element_type_do_not_compile",
         programs_for_another_matrix_or_element_type_do_not_compile,
@@ -169,6 +170,55 @@ fn right_programs_are_verified() {
         assert!((0.0..=1.0).contains(&verification.worst_ratio));
     }
     assert_eq!((evaluation.outcomes.len(), evaluation.baselines.len()), (2, 0));
+}
+
+fn blocks_by_tensor_cores_are_right() {
+    // With infinity in B, too, which empty slots must not meet.
+    let thorough = EmulationOptions { checks: 5, ..EmulationOptions::default() };
+    let emulator = emulator_for(Architecture::Sm90, thorough);
+    for (side, columns, vector, coding) in [
+        (2, 16, 2, "plain"),
+        (2, 64, 8, "dictionary"),
+        (4, 32, 4, "plain"),
+        (4, 128, 8, "dictionary"),
+        (6, 40, 4, "plain"),
+        (8, 32, 2, "plain"),
+        (8, 128, 8, "plain"),
+    ] {
+        // The last rows and columns fill no block, and some blocks have empty slots.
+        let blocks = generate::block_pruned(51, 77, side, 30, 3);
+        let few = coding == "dictionary";
+        let (mut offsets, mut indices, mut values) = (vec![0_u32], Vec::new(), Vec::new());
+        for row in 0..blocks.rows() {
+            let (row_columns, row_values) = blocks.view().row(row);
+            let entries = row_columns.iter().zip(row_values);
+            for (&column, &value) in entries.filter(|(column, _)| (row + **column as usize) % 7 > 0)
+            {
+                indices.push(column);
+                values.push(if few { f64::from((value * 8.0) as i32) } else { value });
+            }
+            offsets.push(indices.len() as u32);
+        }
+        let matrix = Csr::new(51, 77, Offsets::U32(offsets), indices, values).unwrap();
+        for dtype in [Dtype::F16, Dtype::BF16] {
+            let text = format!(
+                "spmm {columns} {dtype}\nblock 64\nkeep bcsr side={side} index=u16 values={coding} \
+                 cache=cached vector={vector} lanes=4"
+            );
+            let program = program(&text);
+            let judgement = match dtype {
+                Dtype::F16 => {
+                    let matrix = matrix.cast::<f16>().unwrap();
+                    let kernel = Kernel::for_matrix(matrix.view(), &program).unwrap();
+                    assert!(kernel.source.text.contains("mma.sync"), "{text}");
+                    emulator.judge(matrix.view(), Candidate::Kernel(&kernel))
+                }
+                _ => emulator.judge_program(matrix.cast::<bf16>().unwrap().view(), &program),
+            };
+            let outcome = judgement.unwrap().outcome;
+            assert!(matches!(outcome, Outcome::Verified(_)), "{text}: {outcome}");
+        }
+    }
 }
 
 fn programs_for_another_matrix_or_element_type_do_not_compile() {

@@ -45,16 +45,26 @@ pub(super) fn predicated(
     (array, element): (&str, ElementType),
     (index, live): (&str, Live<'_>),
 ) -> String {
-    let how = match cache {
-        Cache::Cached => "",
-        Cache::Streamed => "_streamed",
-    };
+    let how = suffix(cache);
     match element {
         ElementType::F16 | ElementType::BF16 => {
             let bits = format!("u16(load_u16{how}_if({live}, &{array}[{index}].bits))");
             typed(element, &bits)
         }
         _ => format!("load_{}{how}_if({live}, {array} + {index})", element.cuda_type()),
+    }
+}
+
+/// A word of 32 bits by a predicated load from an address, where `live`.
+pub(super) fn predicated_word(cache: Cache, address: &str, live: Live<'_>) -> String {
+    format!("load_u32{}_if({live}, {address})", suffix(cache))
+}
+
+/// What the names of predicated loads say of caching.
+fn suffix(cache: Cache) -> &'static str {
+    match cache {
+        Cache::Cached => "",
+        Cache::Streamed => "_streamed",
     }
 }
 

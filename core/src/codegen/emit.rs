@@ -291,11 +291,15 @@ fn write_part(
             }
             own_block = "block";
         }
+        let thread = match part.call.shares.threads_of_columns() {
+            1 => "threadIdx.x".to_string(),
+            threads => format!("threadIdx.x / {threads}"),
+        };
         let lane = match (tiles, stride) {
             (1, 1) => "0".to_string(),
-            (1, _) => format!("threadIdx.x % {stride}"),
+            (1, _) => format!("{thread} % {stride}"),
             (_, 1) => "column_tile".to_string(),
-            _ => format!("(column_tile * {stride} + threadIdx.x % {stride})"),
+            _ => format!("(column_tile * {stride} + {thread} % {stride})"),
         };
         match (lane.as_str(), vector) {
             ("0", _) | (_, 1) => writeln!(text, "{indent}const u32 first_column = {lane};")?,

@@ -16,7 +16,7 @@ type File = (&'static str, fn(Dense) -> bool);
 /// Each file after those that it uses. What differs between SpMV and SpMM,
 /// where results are rounded to half precision, by where results go, or where rows have gaps
 /// between them, is in a file for each.
-const FILES: [File; 34] = [
+const FILES: [File; 36] = [
     (include_str!("../../cuda/types.cuh"), |_| true),
     (include_str!("../../cuda/half.cuh"), |_| true),
     (include_str!("../../cuda/prefetch.cuh"), |_| true),
@@ -55,6 +55,10 @@ const FILES: [File; 34] = [
     (include_str!("../../cuda/matrices_input_strided.cuh"), |dense| {
         dense.is_matrices && dense.strided.is_some()
     }),
+    (include_str!("../../cuda/matrices_stored_strided.cuh"), |dense| {
+        dense.is_matrices && dense.is_half && dense.strided.is_some()
+    }),
+    (include_str!("../../cuda/tensor_cores.cuh"), |dense| dense.is_matrices && dense.is_half),
     (include_str!("../../cuda/matrices_output.cuh"), |dense| {
         dense.is_matrices_to(DenseResult::Updated) && !dense.is_half
     }),

@@ -5,7 +5,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
 
-use super::access::{Live, at_once, in_lines, loaded, predicated, typed};
+use super::access::{Live, at_once, in_lines, loaded, predicated, predicated_word, typed};
 use super::lines::{MOST_COLUMNS, write_list};
 use super::signature::{PartSignature, RowsForm};
 use super::source::EmitError;
@@ -142,6 +142,23 @@ impl PartCall<'_> {
             ValueCoding::Dictionary => {
                 let code = predicated(access.cache, self.stored("codes"), (index, live));
                 predicated(Cache::Cached, table, (&code, live))
+            }
+        }
+    }
+
+    /// Two neighbouring values in half precision, the first of which lies at an even index, as a
+    /// word.
+    pub(super) fn value_pair(&self, index: &str, live: Live<'_>) -> String {
+        let access = self.part.layout.access();
+        match access.values {
+            ValueCoding::Plain => {
+                let words = format!("reinterpret_cast<const u32*>(values + {index})");
+                predicated_word(access.cache, &words, live)
+            }
+            ValueCoding::Constant | ValueCoding::Dictionary => {
+                let [first, second] =
+                    [index, &format!("{index} + 1")].map(|index| self.value(index, live));
+                format!("pair_of({first}, {second})")
             }
         }
     }

@@ -85,6 +85,7 @@ impl PartCall<'_> {
             one(self.column(&args[0], Live::of(&args[1])).unwrap_or_else(|| args[0].clone()))
         });
         macros.function("VALUE", |args| one(self.value(&args[0], Live::of(&args[1]))));
+        macros.function("VALUE_PAIR", |args| one(self.value_pair(&args[0], Live::of(&args[1]))));
         macros.function("COLUMNS_AT", |args| self.columns_at(&args[0], &args[1]));
         macros.function("VALUES_AT", |args| self.values_at(&args[0], &args[1]));
         let has_all_rows = self.signature.rows == RowsForm::All;

@@ -68,12 +68,29 @@ impl BcsrLayout {
     fn shares_input(&self, task: Task) -> bool {
         task.operation != Operation::SpMV
     }
+
+    /// Whether tensor cores multiply: matrices in half precision, where the threads of a warp are
+    /// shared as these have it, and each has pairs of columns. Of blocks with an odd side, pairs
+    /// lie in two blocks; for those of 3, tensor cores were slower on an H200.
+    #[must_use]
+    pub fn is_on_tensor_cores(&self, task: Task) -> bool {
+        let mapping = Mapping::new(task, self.lanes, self.access, 32);
+        self.shares_input(task)
+            && task.precision.rounds_results()
+            && self.side.is_multiple_of(2)
+            && self.lanes == Lanes::Threads(4)
+            && mapping.stride == 8
+            && mapping.vector > 1
+    }
 }
 
-/// The statements where a thread has a row, and where it has a row of blocks.
+/// The statements where a thread has a row, where it has a row of blocks, and where tensor cores
+/// multiply.
 const ROWS_CODE: DeviceCode = DeviceCode::Statements(include_str!("../../cuda/bcsr_rows.cuh"));
 const COLUMNS_CODE: DeviceCode =
     DeviceCode::Statements(include_str!("../../cuda/bcsr_columns.cuh"));
+const TENSOR_CORES_CODE: DeviceCode =
+    DeviceCode::Statements(include_str!("../../cuda/bcsr_tensor_cores.cuh"));
 
 impl LayoutModule for BcsrLayout {
     const WORD: Word = Word::Bcsr;
@@ -202,7 +219,12 @@ impl LayoutModule for BcsrLayout {
     fn call(&self, task: Task, block: u32) -> DeviceCall {
         let mapping = self.mapping(task, block);
         let lanes = mapping.lanes;
-        let call = if self.shares_input(task) {
+        let call = if self.is_on_tensor_cores(task) {
+            // So many multiplications wait for memory together as there are registers for.
+            DeviceCall::new(TENSOR_CORES_CODE, mapping, Shares::TileOfBlocks)
+                .constant("VECTOR", mapping.vector)
+                .constant("STEPS", if mapping.vector == 8 { 2 } else { 4 })
+        } else if self.shares_input(task) {
             DeviceCall::new(COLUMNS_CODE, mapping, Shares::RowOfBlocks(lanes))
         } else {
             DeviceCall::new(ROWS_CODE, mapping, Shares::Row(lanes))

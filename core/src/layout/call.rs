@@ -47,10 +47,28 @@ pub(crate) enum Shares {
     RowsOfThread(u32),
     /// So many threads of a warp have a row of blocks.
     RowOfBlocks(u32),
+    /// So have four, as the tensor cores share out a tile: of 32 threads, every fourth has other
+    /// columns.
+    TileOfBlocks,
     /// A block has a row.
     BlockRow,
     /// A block has a tile; how its threads share it, in words.
     BlockTile(&'static str),
+}
+
+impl Shares {
+    /// Threads in a row that have the same columns.
+    pub(crate) fn threads_of_columns(self) -> u32 {
+        match self {
+            Self::TileOfBlocks => 4,
+            Self::Row(_)
+            | Self::Chunk(_)
+            | Self::RowsOfThread(_)
+            | Self::RowOfBlocks(_)
+            | Self::BlockRow
+            | Self::BlockTile(_) => 1,
+        }
+    }
 }
 
 impl fmt::Display for Shares {
@@ -65,6 +83,9 @@ impl fmt::Display for Shares {
             Self::RowOfBlocks(1) => f.write_str("a thread for each row of blocks"),
             Self::RowOfBlocks(lanes) => {
                 write!(f, "{lanes} threads of a warp for each row of blocks")
+            }
+            Self::TileOfBlocks => {
+                f.write_str("4 threads of a warp for each row of blocks, as tensor cores have it")
             }
             Self::BlockRow => f.write_str("a block for each row"),
             Self::BlockTile(how) => write!(f, "a block for each tile, {how}"),
