@@ -6,7 +6,7 @@ use core::convert::Infallible;
 use core::marker::PhantomData;
 use core::time::Duration;
 
-use crate::codegen::{CudaSource, EmitError, Ending, Launch, emit, emit_ending};
+use crate::codegen::{CudaSource, EmitError, Ending, Launch, emit, emit_ending, emit_for};
 use crate::language::Program;
 use crate::layout::{PackError, Packed, pack};
 use crate::matrix::{CsrView, Scalar};
@@ -130,7 +130,25 @@ impl<C> Kernel<C> {
             None => emit(program, &signature)?,
             Some(ending) => emit_ending(program, &signature, ending)?,
         };
-        let launch = source.launch(&packed);
+        Self::launched(packed, source, pack_time)
+    }
+
+    /// Writes down the kernel of a matrix that is packed for its sizes alone, which are constants
+    /// of the source ([`emit_for`]). It is not compiled.
+    ///
+    /// # Errors
+    /// When the arrays are not those of their program.
+    pub fn specialised(packed: Arc<Packed>, pack_time: Duration) -> Result<Self, EmitError> {
+        let source = emit_for(&packed)?;
+        Self::launched(packed, source, pack_time)
+    }
+
+    fn launched(
+        packed: Arc<Packed>,
+        source: CudaSource,
+        pack_time: Duration,
+    ) -> Result<Self, EmitError> {
+        let launch = source.launch(&packed)?;
         Ok(Self { packed, source, launch, code: None, pack_time, compile_time: Duration::ZERO })
     }
 

@@ -53,7 +53,7 @@ fn source_is_complete<T: Scalar>(
 ) -> Result<(), TestCaseError> {
     let source = emit(program, &packed.signature()).unwrap();
     let columns = program.task.operation.columns() as usize;
-    let arguments = source.launch(packed).arguments;
+    let arguments = source.launch(packed).unwrap().arguments;
     let (own, rest) = arguments.split_at(4);
     let (arrays, sizes) = rest.split_at(packed.arguments().count());
     let kinds: Vec<_> = own.iter().map(|argument| (argument.kind, argument.len)).collect();

@@ -61,7 +61,7 @@ fn is_faithful<T: Scalar>(matrix: &Csr<T>, packed: &Packed) {
     let source =
         emit(program, &packed.signature()).unwrap_or_else(|error| panic!("{error}\n{program}"));
     let arrays: Vec<_> = packed.arguments().map(|(name, array)| (name, array.data.len())).collect();
-    let arguments = source.launch(packed).arguments;
+    let arguments = source.launch(packed).unwrap().arguments;
     let is_array = |argument: &&Argument| {
         matches!(argument.kind, ArgumentKind::Matrix | ArgumentKind::Workspace)
     };

@@ -108,7 +108,7 @@ impl Case {
         let ptx = nvrtc.compile_ptx(&source.text, &source.kernel, Architecture::Sm80, &options)?;
         let kernel = Module::parse(&ptx)?.kernel(&source.kernel)?;
         let (grid, block) = (packed.geometry.grid, packed.geometry.block);
-        let arguments = source.launch(&packed).arguments;
+        let arguments = source.launch(&packed)?.arguments;
         let mut arrays = packed.parts.into_iter().flat_map(|part| part.arrays);
         let arguments = arguments.iter().map(|argument| {
             let bytes = match argument.kind {

@@ -17,7 +17,7 @@ use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use serde::Serialize;
 use sparserl_core::arbitrary::{self, random_bits};
-use sparserl_core::codegen::{ArgumentKind, CudaSource, emit};
+use sparserl_core::codegen::{self, ArgumentKind, CudaSource, emit};
 use sparserl_core::layout::{ElementType, LinearGeometry, Packed, pack};
 use sparserl_core::matrix::Scalar;
 use sparserl_emulator::launch::{Argument, Launch, Options};
@@ -179,12 +179,13 @@ fn prepare<T: Scalar>(
     let cubin = nvrtc.compile(&source.text, &source.kernel, architecture, &options)?;
     let geometry = packed.geometry;
     let names = source.parameters.iter().map(|parameter| parameter.name.clone()).collect();
-    let arguments = arguments::<T>(&source, packed, case as u64);
+    let all = source.launch(&packed)?.arguments;
+    let arguments = arguments::<T>(&all, packed, case as u64);
     let program = program.to_string();
     Ok(Prepared { program, source, geometry, names, ptx, cubin, arguments })
 }
 
-fn arguments<T: Scalar>(source: &CudaSource, packed: Packed, seed: u64) -> Vec<Bytes> {
+fn arguments<T: Scalar>(all: &[codegen::Argument], packed: Packed, seed: u64) -> Vec<Bytes> {
     let mut random = random_bits(seed);
     let mut number = move || T::from_f64((random() >> 11) as f64 / (1_u64 << 52) as f64 - 1.0);
     let factor = |choice: u64, random: T| match choice % 3 {
@@ -193,7 +194,6 @@ fn arguments<T: Scalar>(source: &CudaSource, packed: Packed, seed: u64) -> Vec<B
         _ => random,
     };
     let (alpha, beta) = (factor(seed / 7 + 1, number()), factor(seed, number()));
-    let all = source.launch(&packed).arguments;
     let mut arrays = packed.parts.into_iter().flat_map(|part| part.arrays);
     let mut numbers = |len: usize| {
         let numbers: Vec<T> = (0..len).map(|_| number()).collect();

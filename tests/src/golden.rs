@@ -1,7 +1,8 @@
 //! The programs of `tests/golden`, each beside the CUDA source that it gives.
 //!
 //! A case is a file `NAME.skl`. Its first line says which matrix the program is for,
-//! `# matrix: DESCRIPTION` (see [`crate::matrices`]); beside it lies `NAME.snap`.
+//! `# matrix: DESCRIPTION` (see [`crate::matrices`]), and the second may be `# sizes: constants`,
+//! for a kernel of the sizes of this matrix alone; beside it lies `NAME.snap`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -24,6 +25,8 @@ pub struct Golden {
     pub matrix: String,
     /// The program.
     pub program: Program,
+    /// Whether the kernel is for the sizes of the matrix alone.
+    pub is_special: bool,
 }
 
 /// The folder of golden programs.
@@ -57,7 +60,8 @@ pub fn load() -> Result<Vec<Golden>> {
 fn read(name: String, text: &str) -> Result<Golden> {
     let matrix = text.lines().next().and_then(|line| line.strip_prefix("# matrix: "));
     let matrix = matrix.context("the first line is not `# matrix: DESCRIPTION`")?.to_owned();
-    Ok(Golden { name, matrix, program: Program::parse(text)? })
+    let is_special = text.lines().nth(1) == Some("# sizes: constants");
+    Ok(Golden { name, matrix, program: Program::parse(text)?, is_special })
 }
 
 impl Golden {
@@ -96,7 +100,8 @@ impl Golden {
     /// # Errors
     /// When the program does not fit its matrix.
     pub fn excerpt(&self) -> Result<String> {
-        let (CudaSource { text, kernel, .. }, arguments) = self.emit_with_arguments()?;
+        let (source, arguments) = self.emit_with_arguments()?;
+        let CudaSource { text, kernel, constants, .. } = source;
         let (_, hash) = kernel.rsplit_once('_').context("no hash")?;
         let opening = format!("namespace sparserl_{hash} {{\n");
         let (header, code) = text.split_once(&opening).context("no namespace")?;
@@ -118,7 +123,8 @@ impl Golden {
             ArgumentKind::Size(size) => Some(format!("{} = {size}", argument.name)),
             _ => None,
         });
-        let sizes = sizes.collect::<Vec<_>>().join("\n");
+        let constants = constants.iter().map(|size| format!("{} is {}", size.name, size.value));
+        let sizes = sizes.chain(constants).collect::<Vec<_>>().join("\n");
         let library = names.join(", ");
         let text = format!("{header}{opening}\n[{library}]\n\n{first}{code}\n{sizes}\n");
         // The hash follows every change of the library.
@@ -128,8 +134,11 @@ impl Golden {
     fn emit_with_arguments(&self) -> Result<(CudaSource, Vec<Argument>)> {
         fn emit<T: Scalar>(golden: &Golden) -> Result<(CudaSource, Vec<Argument>)> {
             let packed = layout::pack(golden.build::<T>()?.view(), &golden.program)?;
-            let source = codegen::emit(&packed.program, &packed.signature())?;
-            let arguments = source.launch(&packed).arguments;
+            let source = match golden.is_special {
+                false => codegen::emit(&packed.program, &packed.signature())?,
+                true => codegen::emit_for(&packed)?,
+            };
+            let arguments = source.launch(&packed)?.arguments;
             Ok((source, arguments))
         }
         with_scalar!(self.program.task.precision.matrix(), T => emit::<T>(self))

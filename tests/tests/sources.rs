@@ -73,7 +73,7 @@ fn arrays_of_large_matrices_are_not_prefetched() {
             ArgumentKind::Size(lines) if argument.name.ends_with("_lines") => Some(lines),
             _ => None,
         };
-        source.launch(&packed).arguments.iter().filter_map(lines).collect::<Vec<_>>()
+        source.launch(&packed).unwrap().arguments.iter().filter_map(lines).collect::<Vec<_>>()
     };
     // x, then columns and values: 5 of 4 bytes a row; the offsets make the second too large.
     assert_eq!(prefetched("banded 20000 2 1"), [625, 3_124, 3_124]);

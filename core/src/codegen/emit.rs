@@ -11,16 +11,17 @@ use super::dense::{dense_names, dense_type, result_name};
 use super::ending::Ending;
 use super::header::write_header;
 use super::items::{Dense, used_by, write_items};
-use super::lines::write_list;
+use super::lines::{MOST_COLUMNS, write_list, write_words};
 use super::parameter::{Parameter, ParameterKind, Prefetched, Size};
 use super::part::PartCall;
 use super::preprocess::is_named;
 use super::signature::Signature;
-use super::source::{CudaSource, EmitError};
+use super::source::{CudaSource, EmitError, SizeConstant};
 use super::statements::Place;
 use crate::language::{Fnv, Program};
 use crate::layout::{
-    ArrayReader, ArrayRole, DeviceCode, ElementType, LayoutModule, PartSize, each_layout, part_name,
+    ArrayReader, ArrayRole, DeviceCode, ElementType, LayoutModule, Packed, PartSize, each_layout,
+    part_name,
 };
 use crate::task::{Operation, Task};
 
@@ -32,7 +33,16 @@ const HASH: &str = "$-HASH-$";
 /// # Errors
 /// When the signature is not one of the program.
 pub fn emit(program: &Program, signature: &Signature) -> Result<CudaSource, EmitError> {
-    write(program, signature, None)
+    write(program, signature, None, None)
+}
+
+/// Writes the kernel of a program for the sizes of one packed matrix alone: they are constants of
+/// the source, and no arguments.
+///
+/// # Errors
+/// When the arrays are not those of the program.
+pub fn emit_for(packed: &Packed) -> Result<CudaSource, EmitError> {
+    write(&packed.program, &packed.signature(), None, Some(packed))
 }
 
 /// Writes the kernel of a program that ends otherwise than with `y = αAx + βy` or `C = αAB + βC`.
@@ -44,13 +54,15 @@ pub fn emit_ending(
     signature: &Signature,
     ending: &Ending,
 ) -> Result<CudaSource, EmitError> {
-    write(program, signature, Some(ending))
+    write(program, signature, Some(ending), None)
 }
 
+/// Writes a kernel; its sizes are constants where there is a matrix that it is for alone.
 fn write(
     program: &Program,
     signature: &Signature,
     ending: Option<&Ending>,
+    matrix: Option<&Packed>,
 ) -> Result<CudaSource, EmitError> {
     let task = program.task;
     let block = program.block.threads();
@@ -69,6 +81,10 @@ fn write(
         })
         .collect();
     let parameters = parameters((task, ending), &parts)?;
+    let (parameters, constants) = match matrix {
+        None => (parameters, Vec::new()),
+        Some(packed) => with_constants(parameters, packed),
+    };
     let word = match task.operation {
         Operation::SpMV => "spmv",
         Operation::SpMM { .. } => "spmm",
@@ -76,6 +92,7 @@ fn write(
     let kernel = format!("sparserl_{word}_{HASH}");
 
     let mut code = String::new();
+    write_constants(&mut code, &constants, parts.len())?;
     for part in &parts {
         part.write_definitions(&mut code, task, parts.len())?;
     }
@@ -87,7 +104,7 @@ fn write(
     if let Some(ending) = ending {
         ending.write_header(&mut text, task.operation)?;
     }
-    write_header(&mut text, program, &kernel, &parameters)?;
+    write_header(&mut text, program, &kernel, (&parameters, &constants))?;
     writeln!(text, "namespace sparserl_{HASH} {{")?;
     writeln!(text, "using Scalar = {scalar};")?;
     writeln!(text, "constexpr unsigned BLOCK = {block};  // threads of a block")?;
@@ -110,7 +127,44 @@ fn write(
     let hash = format!("{:08x}", (hash.0 ^ hash.0 >> 32) as u32);
     let named = |text: &str| text.replace(HASH, &hash);
     // The kernel begins with the wait.
-    Ok(CudaSource { text: named(&text), kernel: named(&kernel), parameters, waits_itself: true })
+    Ok(CudaSource {
+        text: named(&text),
+        kernel: named(&kernel),
+        parameters,
+        constants,
+        waits_itself: true,
+    })
+}
+
+/// The parameters that are no sizes, and what the sizes are for a packed matrix.
+fn with_constants(all: Vec<Parameter>, packed: &Packed) -> (Vec<Parameter>, Vec<SizeConstant>) {
+    let (mut parameters, mut constants) = (Vec::new(), Vec::new());
+    for parameter in all {
+        match parameter.kind {
+            ParameterKind::Size(size) => {
+                // A packing has all sizes of its own program and signature.
+                let value = size.of(packed).unwrap_or_default();
+                constants.push(SizeConstant::of(parameter, size, value));
+            }
+            _ => parameters.push(parameter),
+        }
+    }
+    (parameters, constants)
+}
+
+/// Writes sizes as constants, each with what it means.
+fn write_constants(text: &mut String, constants: &[SizeConstant], parts: usize) -> fmt::Result {
+    for constant in constants {
+        let (line, meaning) = (constant.declaration(), constant.size.meaning(parts));
+        match line.len() + "  // ".len() + meaning.len() <= MOST_COLUMNS {
+            true => writeln!(text, "{line}  // {meaning}")?,
+            false => {
+                write_words(text, "// ", &meaning)?;
+                writeln!(text, "{line}")?;
+            }
+        }
+    }
+    if constants.is_empty() { Ok(()) } else { writeln!(text) }
 }
 
 /// The parameters of the kernel, in order. Every array has a meaning, and every size the array that

@@ -6,6 +6,7 @@ use core::fmt::{self, Write};
 use super::access::loads_vectors;
 use super::lines::{MOST_COLUMNS, write_list, write_words};
 use super::parameter::{Parameter, ParameterKind};
+use super::source::SizeConstant;
 use crate::language::Program;
 use crate::task::Operation;
 
@@ -14,7 +15,7 @@ pub(super) fn write_header(
     text: &mut String,
     program: &Program,
     kernel: &str,
-    parameters: &[Parameter],
+    (parameters, constants): (&[Parameter], &[SizeConstant]),
 ) -> fmt::Result {
     let task = program.task;
     let precision = task.precision;
@@ -61,7 +62,8 @@ pub(super) fn write_header(
         _ => false,
     };
     let width = parameters.iter().filter(|p| !is_lines(p)).map(|p| p.name.len()).max().unwrap_or(0);
-    let width = width.max("*_lines".len());
+    let has_lines = parameters.iter().any(is_lines);
+    let width = if has_lines { width.max("*_lines".len()) } else { width };
     let mut write = |name: &str, meaning: &str| {
         let opening = format!("//   {name:width$}  ");
         write_words(text, &opening, meaning)
@@ -71,7 +73,15 @@ pub(super) fn write_header(
     for parameter in parameters.iter().filter(|p| !is_lines(p) && !is_factor(p)) {
         write(&parameter.name, &parameter.meaning(program).unwrap_or_default())?;
     }
-    write("*_lines", "lines of 128 bytes of that array to prefetch, or 0")?;
+    if has_lines {
+        write("*_lines", "lines of 128 bytes of that array to prefetch, or 0")?;
+    }
+    if !constants.is_empty() {
+        writeln!(
+            text,
+            "// Sizes are constants, no arguments: it is only for matrices that have the same."
+        )?;
+    }
     let names: Vec<String> = parameters.iter().map(|p| p.name.clone()).collect();
     let launch = format!("// Launch: {kernel}<<<blocks, {}>>>(", program.block.threads());
     write_list(text, &launch, &names, ");")?;

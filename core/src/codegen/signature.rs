@@ -9,7 +9,7 @@ use crate::layout::{
 /// What a source depends on besides its program: how a packing chose among a few forms.
 ///
 /// It holds no size. [`super::emit`] is given nothing else, so that no size of a matrix can get
-/// into a source, and matrices whose signatures agree share one kernel.
+/// into such a source, and matrices whose signatures agree share one kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Signature {
     /// The parts, in the order of the program's text.

@@ -2,14 +2,14 @@
 
 use alloc::borrow::ToOwned;
 use alloc::format;
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
 use thiserror::Error;
 
 use super::lines::write_list;
-use super::parameter::{Parameter, ParameterKind};
+use super::parameter::{Parameter, ParameterKind, Size};
 use crate::layout::{ArrayData, ElementType, LinearGeometry, Packed};
 use crate::target::Architecture;
 
@@ -28,9 +28,77 @@ pub struct CudaSource {
     pub kernel: String,
     /// The kernel's parameters, in order.
     pub parameters: Vec<Parameter>,
+    /// The sizes that it has as constants: it is for matrices of these alone. A kernel that is
+    /// given its sizes has none.
+    pub constants: Vec<SizeConstant>,
     /// Whether the kernel waits by itself for those before it in the stream, so that it may begin
     /// before they have ended.
     pub waits_itself: bool,
+}
+
+/// A size that a source has as a constant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SizeConstant {
+    /// Name in the source.
+    pub name: String,
+    /// Which size.
+    pub size: Size,
+    /// Its type.
+    pub element: ElementType,
+    /// What it is.
+    pub value: u64,
+}
+
+impl SizeConstant {
+    /// The constant in the place of a parameter, of which the size is known.
+    pub(super) fn of(Parameter { name, element, .. }: Parameter, size: Size, value: u64) -> Self {
+        Self { name, size, element, value }
+    }
+
+    /// How the source declares it.
+    pub(super) fn declaration(&self) -> String {
+        let Self { name, element, value, .. } = self;
+        format!("constexpr {} {name} = {value}u;", element.cuda_type())
+    }
+
+    /// Refuses a source that declares it with another value.
+    ///
+    /// # Errors
+    /// When there is one.
+    pub fn check_source(&self, text: &str) -> Result<(), OtherSize> {
+        let declaration = self.declaration();
+        let opening = declaration.split_inclusive(" = ").next().unwrap_or_default();
+        let declared = text.lines().find_map(|line| line.strip_prefix(opening)?.split('u').next());
+        match declared.and_then(|number| number.parse().ok()) {
+            Some(value) if value != self.value => {
+                Err(OtherSize { name: self.name.clone(), value, found: Some(self.value) })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a packed matrix that has another size.
+    fn check(&self, packed: &Packed) -> Result<(), OtherSize> {
+        match self.size.of(packed) {
+            Some(found) if found == self.value => Ok(()),
+            found => Err(OtherSize { name: self.name.clone(), value: self.value, found }),
+        }
+    }
+}
+
+/// A kernel is for matrices of other sizes.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "the kernel is for matrices with {name} = {value} alone, and here it is {}",
+    found.map_or("nothing".to_owned(), |found| found.to_string())
+)]
+pub struct OtherSize {
+    /// Name of the size in the source.
+    pub name: String,
+    /// What it is there.
+    pub value: u64,
+    /// What it is for the matrix; absent where that has nothing of the kind.
+    pub found: Option<u64>,
 }
 
 /// A kernel could not be written.
@@ -44,6 +112,9 @@ pub enum EmitError {
         /// The layout's word.
         layout: &'static str,
     },
+    /// The sizes are of another matrix.
+    #[error(transparent)]
+    OtherSize(#[from] OtherSize),
     /// Formatting failed.
     #[error("out of memory while writing the source")]
     Format(#[from] fmt::Error),
@@ -94,8 +165,11 @@ pub enum ArgumentKind {
 
 impl CudaSource {
     /// The launch for a matrix; `packed` is of the source's program and signature.
-    #[must_use]
-    pub fn launch(&self, packed: &Packed) -> Launch {
+    ///
+    /// # Errors
+    /// When the source has other sizes than the matrix as constants.
+    pub fn launch(&self, packed: &Packed) -> Result<Launch, OtherSize> {
+        self.constants.iter().try_for_each(|constant| constant.check(packed))?;
         let columns = packed.program.task.operation.columns() as usize;
         let array_len = |part: usize, array: &str| {
             let data = packed.parts.get(part).and_then(|part| part.array(array));
@@ -123,7 +197,7 @@ impl CudaSource {
             Argument { name, kind, element: parameter.element, len, meaning }
         };
         let arguments = self.parameters.iter().map(argument).collect();
-        Launch { geometry: packed.geometry, arguments }
+        Ok(Launch { geometry: packed.geometry, arguments })
     }
 
     /// Whether it may be launched with programmatic stream serialization on an architecture.
@@ -154,11 +228,13 @@ impl Launch {
             _ => None,
         });
         let sizes: Vec<String> = sizes.collect();
-        let opening =
-            format!("// For the matrix of plan.json: {grid} blocks of {block} threads, with ");
+        let launch = format!("// For the matrix of plan.json: {grid} blocks of {block} threads");
+        if sizes.is_empty() {
+            return format!("\n{launch}\n");
+        }
         let mut text = "\n".to_owned();
         // A string takes all that is written to it.
-        let _ = write_list(&mut text, &opening, &sizes, "");
+        let _ = write_list(&mut text, &format!("{launch}, with "), &sizes, "");
         text
     }
 }

@@ -48,7 +48,13 @@ impl Transposing {
              transpose<{to_rows}>(from, to, rows, ld);\n}}\n",
             include_str!("../../cuda/transposing.cuh")
         );
-        CudaSource { text, kernel: kernel.to_string(), parameters: Vec::new(), waits_itself: false }
+        CudaSource {
+            text,
+            kernel: kernel.to_string(),
+            parameters: Vec::new(),
+            constants: Vec::new(),
+            waits_itself: false,
+        }
     }
 
     /// Blocks and threads of a block for a matrix of so many rows; a block takes several tiles

@@ -54,6 +54,7 @@ impl Epilogue {
             text,
             kernel: kernel.to_string(),
             parameters: Vec::new(),
+            constants: Vec::new(),
             waits_itself: false,
         })
     }
