@@ -1,7 +1,7 @@
 //! Kernels over the packed arrays of a program: what `gen` writes, as it is or edited.
 
-use sparserl_core::codegen::ArgumentKind;
-use sparserl_core::kernel::Kernel;
+use sparserl_core::codegen::{ArgumentKind, EmitError, emit_for};
+use sparserl_core::kernel::{Kernel, WriteError};
 use sparserl_core::language::Program;
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::task::Task;
@@ -60,7 +60,14 @@ impl PackedArguments {
         }
         let own = Kernel::<Cubin>::for_matrix(matrix, &self.program)?;
         let arguments = &own.launch.arguments;
-        let is_edited = !is_of_program(source, &own.source.text);
+        let special = emit_for(&own.packed).map_err(WriteError::from)?;
+        let sizes = special.constants.iter();
+        let other = sizes.map(|size| size.check_source(source)).find_map(Result::err);
+        if let Some(other) = other {
+            return Err(WriteError::from(EmitError::from(other)).into());
+        }
+        let own_texts = [&own.source.text, &special.text];
+        let is_edited = !own_texts.iter().any(|own| is_of_program(source, own));
         let mut places = Vec::new();
         for (index, (parameter, name)) in parameters.iter().zip(&self.names).enumerate() {
             let place = arguments.iter().position(|argument| argument.name == *name);

@@ -1,5 +1,7 @@
 //! Kernels that were generated, as they are or edited, read back.
 
+use std::time::Duration;
+
 use sparserl_core::kernel::Kernel;
 
 use super::*;
@@ -30,6 +32,26 @@ fn what_gen_writes_is_read_back() {
         assert_eq!(read.launch.geometry, own.launch.geometry);
         assert_eq!(read.launch.parameters, own.launch.parameters);
         assert_eq!(read.arrays.len(), own.arrays.len());
+    }
+}
+
+#[test]
+fn a_kernel_for_the_sizes_of_one_matrix_is_read_back_for_no_other() {
+    for (body, expected) in [
+        (SELL, "for matrices with row_count = 1600 alone, and here it is 1640"),
+        (MERGE, "for matrices with item_count = 9440 alone, and here it is 9678"),
+    ] {
+        let (matrix, own, _) = generated(body);
+        let special = Kernel::<()>::specialised(own.packed, Duration::ZERO).unwrap();
+        let task = special.packed.program.task;
+        let kernel = RawKernel::parse(&special.source_file(), None).unwrap();
+        let read = kernel.prepare(matrix.view(), task).unwrap();
+        let own = Prepared::of_kernel(&special);
+        assert_eq!(read.names, own.names);
+        assert_eq!(read.launch.parameters, own.launch.parameters);
+        let other = generate::stencil5(40, 41);
+        let error = kernel.prepare(other.view(), task).unwrap_err().to_string();
+        assert!(error.contains(expected) && error.lines().count() == 1, "{error}");
     }
 }
 
