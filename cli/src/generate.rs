@@ -198,7 +198,8 @@ impl Job<'_> {
     ) -> anyhow::Result<Generated<Cubin, Checked>> {
         let (wanted, budget) = (self.args.candidates().get(), self.args.budget());
         let objective = self.args.regime.objective();
-        let request = Request { matrix, input, wanted, objective, budget, spare: SPARE };
+        let request =
+            Request { matrix, input, wanted, objective, budget, spare: SPARE, specialise: true };
         let skipped = [gpu.is_none(), checker.is_none()].iter().filter(|&&skipped| skipped).count();
         self.progress.pass(skipped);
         let clock = || self.start.elapsed();

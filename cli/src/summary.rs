@@ -8,7 +8,7 @@ use serde::Serialize;
 use sparserl_core::kernel::Kernel;
 use sparserl_core::language::{Program, ValueCoding};
 use sparserl_core::matrix::MatrixIdentity;
-use sparserl_core::outcome::{Evaluation, Regime};
+use sparserl_core::outcome::{Evaluation, Measurement, Outcome, Regime};
 use sparserl_core::pipeline::{Artefact, Prediction};
 use sparserl_core::plan::{KindPlan, LaunchPlan, MachineCode, PartPlan, Plan, TaskPlan};
 use sparserl_core::results::{ByRegime, Comparison, Figures, Packing, Rival, Work};
@@ -425,6 +425,10 @@ pub(crate) struct MeasuredKernel {
     /// By regime; each absent where it was not measured.
     #[serde(flatten)]
     pub(crate) figures: ByRegime<Option<Figures>>,
+    /// Of a kernel for the sizes of its matrix alone, how many times as fast it is as the one that
+    /// is given them, by regime; absent for others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) over_general: Option<ByRegime<Option<f64>>>,
 }
 
 impl MeasuredKernel {
@@ -441,24 +445,43 @@ impl MeasuredKernel {
             copy_bandwidth: artefact.copy_bandwidth,
         });
         let figures = |regime| Figures::new(measurement, &artefact.baselines, regime, work);
+        let general = artefact.general.as_ref().and_then(Outcome::measurement);
+        let over = |general: &Measurement| {
+            let seconds = |one: &Measurement, regime| one.timing.median(regime);
+            ByRegime::of(|regime| Some(seconds(general, regime)? / seconds(measurement, regime)?))
+        };
         Some(Self {
             device: device.to_owned(),
             checks: measurement.checks,
             worst_ratio: measurement.worst_ratio,
             figures: ByRegime::of(figures),
+            over_general: general.map(over),
         })
     }
 }
 
 impl fmt::Display for MeasuredKernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { device, checks, worst_ratio, figures: by_regime } = self;
+        let Self { device, checks, worst_ratio, figures: by_regime, over_general } = self;
         let share = 100.0 * worst_ratio;
         writeln!(
             f,
             "checked    right in {checks} checks, at most {share:.0} % of the error bound"
         )?;
         writeln!(f, "measured   on {device}")?;
+        if let Some(over) = over_general {
+            let gain = |regime| {
+                let ratio = over.get(regime).as_ref()?;
+                Some(format!("{} {}", times(*ratio), Regime::name(regime)))
+            };
+            let gains: Vec<String> =
+                [Regime::Cold, Regime::Warm].into_iter().filter_map(gain).collect();
+            let gains = gains.join(" and ");
+            writeln!(
+                f,
+                "sizes      are constants, for this matrix alone: {gains} the speed of a kernel that is given them"
+            )?;
+        }
         for regime in [Regime::Cold, Regime::Warm] {
             let Some(figures) = by_regime.get(regime) else { continue };
             let Figures { seconds, gflops, bytes_per_second, floor_share, .. } = figures;

@@ -7,11 +7,13 @@
 //! ```
 //!
 //! A kernel is made once. What was measured is what comes out: the same arrays, source and code.
+//! The fastest may be made once more, with its sizes as constants, and is measured beside itself.
 
 mod ahead;
 mod make;
 mod measure;
 mod prediction;
+mod specialise;
 #[cfg(all(test, feature = "std"))]
 mod tests;
 
@@ -49,6 +51,9 @@ pub struct Request<'a, T> {
     /// Further candidates that [`generate`] asks for where the check refuses those that were
     /// wanted, and none was measured.
     pub spare: usize,
+    /// Whether the fastest of those that were measured may be a kernel for the sizes of this matrix
+    /// alone, where that is faster.
+    pub specialise: bool,
 }
 
 /// Who does it.
@@ -146,6 +151,9 @@ pub struct Artefact<C, V> {
     pub predicted: Prediction,
     /// What was measured; absent where nothing was.
     pub outcome: Option<Outcome>,
+    /// What was measured, in turn with this kernel, of the one that is given its sizes; only where
+    /// this one is for the sizes of its matrix alone, and so faster.
+    pub general: Option<Outcome>,
     /// What the check says of it; absent where there was none, or where it can say nothing.
     pub verdict: Option<V>,
     /// The opponents' algorithms that were measured in turn with it, which alone its times can be
@@ -308,7 +316,12 @@ where
             observer(Step::Measure);
             // A check may refuse the first.
             let kept = if check.is_some() { wanted.max(BATCH) } else { wanted };
-            Some(Measured::new(&maker, evaluator, candidates, budget, (kept, objective))?)
+            let mut measured =
+                Measured::new(&maker, evaluator, candidates, budget, (kept, objective))?;
+            if request.specialise {
+                measured.specialise(&maker, evaluator, candidates)?;
+            }
+            Some(measured)
         }
         None => None,
     };
@@ -367,6 +380,7 @@ where
             kernel,
             score,
             outcome: known.map(|(outcome, _)| outcome.clone()),
+            general: measured.as_ref().and_then(|measured| measured.general(index)).cloned(),
             verdict,
             baselines: known.map_or(Vec::new(), |(_, batch)| batch.baselines.clone()),
             copy_bandwidth: known.and_then(|(_, batch)| batch.copy_bandwidth),

@@ -112,6 +112,10 @@ pub struct KernelPlan {
     pub name: String,
     /// Hash of the file that it is written to, hexadecimal: a file with another was edited.
     pub blake3: String,
+    /// The sizes that it has as constants, by their names: it is for matrices of these alone.
+    /// Absent where they are among the arguments.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub only_for_sizes: BTreeMap<String, u64>,
 }
 
 /// A launch of one dimension.
@@ -284,6 +288,7 @@ impl Plan {
         let arguments = arguments(packed, launch);
         let workspace = arguments.iter().filter(|a| a.kind == KindPlan::Workspace);
         let workspace: usize = workspace.map(|a| a.bytes).sum();
+        let constants = source.constants.iter();
         Self {
             format: PLAN_FORMAT,
             language: LanguagePlan {
@@ -298,7 +303,11 @@ impl Plan {
             },
             task: packed.program.task.into(),
             matrix: matrix.clone(),
-            kernel: KernelPlan { name: source.kernel.clone(), blake3: source_hash },
+            kernel: KernelPlan {
+                name: source.kernel.clone(),
+                blake3: source_hash,
+                only_for_sizes: constants.map(|size| (size.name.clone(), size.value)).collect(),
+            },
             launch: LaunchPlan {
                 grid: geometry.grid,
                 block: geometry.block,

@@ -214,7 +214,8 @@ fn checked<T: Scalar>(
         Checker::open(&context.compiler, matrix, plan.task.operation, Unjudged::Never)
             .map_err(|error| error.to_string())?;
     let budget = Budget::Candidates(0);
-    let request = Request { matrix, input, wanted: CHOSEN, objective: OBJECTIVE, budget, spare: 0 };
+    let (wanted, objective) = (CHOSEN, OBJECTIVE);
+    let request = Request { matrix, input, wanted, objective, budget, spare: 0, specialise: false };
     let start = Instant::now();
     let tools = Tools {
         // Nothing launches a kernel without the epilogue.
@@ -253,8 +254,10 @@ fn measure<T: Scalar>(
     let mut evaluator = opened.map_err(|error| error.to_string())?;
     let budget = Budget::Time(time);
     // The fastest is used as it was measured. The others, of which one takes its place only where
-    // memory or the epilogue refuse it, would keep their arrays for nothing.
-    let request = Request { matrix, input, wanted: 1, objective: OBJECTIVE, budget, spare: 0 };
+    // memory or the epilogue refuse it, would keep their arrays for nothing. Machine code that
+    // serves other matrices, too, is not compiled anew for each.
+    let (wanted, objective) = (1, OBJECTIVE);
+    let request = Request { matrix, input, wanted, objective, budget, spare: 0, specialise: false };
     let start = Instant::now();
     // To a search that is abandoned, or waited for, each look at the clock is another budget later,
     // so that it ends with the batch that it is at, whenever that became so.

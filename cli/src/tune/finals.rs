@@ -115,6 +115,7 @@ impl<T: Scalar, E: Instrument> Laboratory<'_, T, E> {
             kernel,
             score: trajectory.log_probability(),
             outcome: Some(outcome.clone()),
+            general: None,
             verdict: None,
             baselines: evaluation.baselines.clone(),
             copy_bandwidth: evaluation.copy_bandwidth,

@@ -181,6 +181,15 @@ impl<'a, T: Scalar, K: SharedCompiler> Maker<'a, T, K> {
         }
     }
 
+    /// Makes a kernel for the sizes of the matrix alone of one that is given them.
+    pub(super) fn specialised(
+        &self,
+        general: &Kernel<K::Code>,
+    ) -> Result<Attempt<K::Code>, MakeError<K::Error>> {
+        let packed = Arc::clone(&general.packed);
+        self.compiling().compile(Kernel::specialised(packed, general.pack_time)?)
+    }
+
     /// Makes kernels of several programs. They are packed one after the other, each on all cores,
     /// so that the times are those of packing alone, and compiled at once.
     ///

@@ -7,6 +7,7 @@ use core::time::Duration;
 
 use super::PipelineError;
 use super::make::Maker;
+use super::specialise::{Beside, specialise};
 use crate::codegen::{CudaSource, Launch};
 use crate::decode::Choice;
 use crate::kernel::{Compiler, Kernel, SharedCompiler};
@@ -61,6 +62,9 @@ pub(super) struct Measured<C> {
     /// By the place of the program; nothing where there is no kernel of it.
     kernels: Vec<Option<Kept<C>>>,
     objective: Objective,
+    /// The place where a kernel for the sizes of its matrix alone has taken that of the general
+    /// one, and what was found out about the general one, and then about this one.
+    special: Option<(usize, Evaluation)>,
 }
 
 impl<C: Clone + Send + Sync> Measured<C> {
@@ -79,7 +83,7 @@ impl<C: Clone + Send + Sync> Measured<C> {
         E: Evaluator<Code = C>,
     {
         let start = maker.now();
-        let mut whole = Self { batches: Vec::new(), kernels: Vec::new(), objective };
+        let mut whole = Self { batches: Vec::new(), kernels: Vec::new(), objective, special: None };
         for batch in candidates.chunks(BATCH) {
             let judged = whole.kernels.len();
             let spent = match budget {
@@ -94,12 +98,18 @@ impl<C: Clone + Send + Sync> Measured<C> {
             whole.kernels.extend(kernels);
             whole.give_up_arrays(kept);
         }
-        if !whole.outcomes().any(Outcome::is_right) {
-            let mut outcomes = whole.outcomes();
-            let first = outcomes.next().ok_or(PipelineError::NoProgram)?.to_string();
-            return Err(PipelineError::NoneRight { tried: 1 + outcomes.count(), first });
-        }
+        whole.refuse_none_right()?;
         Ok(whole)
+    }
+
+    /// Refuses to go on without a right kernel.
+    fn refuse_none_right<K, E, X>(&self) -> Result<(), PipelineError<K, E, X>> {
+        if self.outcomes().any(Outcome::is_right) {
+            return Ok(());
+        }
+        let mut outcomes = self.outcomes();
+        let first = outcomes.next().ok_or(PipelineError::NoProgram)?.to_string();
+        Err(PipelineError::NoneRight { tried: 1 + outcomes.count(), first })
     }
 
     fn batch<T, K, E, X>(
@@ -132,14 +142,64 @@ impl<C: Clone + Send + Sync> Measured<C> {
         matches!(self.outcome(index), Some((Outcome::Verified(_), _)))
     }
 
-    /// What became of the program at a place, and what was measured in turn with it.
+    /// What became of the kernel that the program at a place has, and what was measured in turn
+    /// with it.
     pub(super) fn outcome(&self, index: usize) -> Option<(&Outcome, &Evaluation)> {
+        if let Some(evaluation) = self.special_at(index) {
+            return Some((evaluation.outcomes.get(1)?, evaluation));
+        }
         let batch = self.batches.get(index / BATCH)?;
         Some((batch.outcomes.get(index % BATCH)?, batch))
     }
 
-    /// What became of all programs; the baselines are those that were measured in turn with the
-    /// fastest kernel.
+    /// What became of the general kernel of the program at a place, in turn with the one that took
+    /// its place; absent where none did.
+    pub(super) fn general(&self, index: usize) -> Option<&Outcome> {
+        self.special_at(index)?.outcomes.first()
+    }
+
+    fn special_at(&self, index: usize) -> Option<&Evaluation> {
+        self.special.as_ref().filter(|(place, _)| *place == index).map(|(_, found)| found)
+    }
+
+    /// Makes the fastest kernel for the sizes of its matrix alone as well; where that is faster, it
+    /// takes its place.
+    pub(super) fn specialise<T, K, E, X>(
+        &mut self,
+        maker: &Maker<'_, T, K>,
+        evaluator: &mut E,
+        candidates: &[Choice],
+    ) -> Result<(), PipelineError<K::Error, E::Error, X>>
+    where
+        T: Scalar,
+        K: SharedCompiler<Code = C>,
+        E: Evaluator<Code = C>,
+    {
+        let fastest = self.ranking().first().copied();
+        let Some((index, choice)) = fastest.and_then(|at| Some((at, candidates.get(at)?))) else {
+            return Ok(());
+        };
+        let Some(kept) = self.take(index) else { return Ok(()) };
+        let general = kept.restore(maker, &choice.program)?;
+        match specialise(maker, evaluator, general, self.objective)? {
+            Beside::General(kernel) => self.keep(index, kernel),
+            Beside::Special(kernel, evaluation) => {
+                self.keep(index, kernel);
+                self.special = Some((index, evaluation));
+            }
+            Beside::Wrong(outcome) => {
+                let batch = self.batches.get_mut(index / BATCH);
+                if let Some(known) = batch.and_then(|batch| batch.outcomes.get_mut(index % BATCH)) {
+                    *known = outcome;
+                }
+                self.refuse_none_right()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What became of all programs, of each as it was measured beside the others; the baselines are
+    /// those that were measured in turn with the fastest kernel.
     pub(super) fn into_evaluation(self) -> Evaluation {
         let fastest = self.ranking().first().map_or(0, |index| index / BATCH);
         let outcomes = self.outcomes().cloned().collect();
@@ -162,6 +222,13 @@ impl<C: Clone + Send + Sync> Measured<C> {
     /// The kernel of the program at a place.
     pub(super) fn take(&mut self, index: usize) -> Option<Kept<C>> {
         self.kernels.get_mut(index)?.take()
+    }
+
+    /// Keeps a kernel of the program at a place.
+    fn keep(&mut self, index: usize, kernel: Kernel<C>) {
+        if let Some(place) = self.kernels.get_mut(index) {
+            *place = Some(kernel.into());
+        }
     }
 }
 

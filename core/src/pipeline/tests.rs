@@ -105,6 +105,7 @@ fn with_request<R>(wanted: usize, budget: Budget, run: impl FnOnce(&Request<'_, 
         objective: Objective::Cold,
         budget,
         spare: 4,
+        specialise: false,
     })
 }
 

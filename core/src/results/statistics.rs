@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use crate::outcome::Outcome;
+use crate::outcome::{Objective, Outcome, Samples, Timing};
 use crate::random::SplitMix64;
 
 /// How many candidates came to which end.
@@ -101,7 +101,7 @@ pub struct PassAt<T> {
     pub value: T,
 }
 
-/// Where a mean lies with a confidence of 95 %.
+/// Where a mean or a ratio lies with a confidence of 95 %.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// The lower end of the interval.
@@ -110,7 +110,7 @@ pub struct Interval {
     pub high: f64,
 }
 
-/// Resamples of the families for an interval over them.
+/// Resamples of the families, or of the rounds, for an interval over them.
 const RESAMPLES: usize = 2000;
 
 /// The 97.5 % quantiles of Student's t distribution for 1 to 30 degrees of freedom.
@@ -166,8 +166,41 @@ impl Interval {
                 sum / count as f64
             })
             .collect();
-        means.sort_by(f64::total_cmp);
-        let quantile = |share: f64| means.get((share * RESAMPLES as f64) as usize).copied();
+        Self::of_resamples(&mut means)
+    }
+
+    /// The interval of how many times as fast `fast` is as `slow`, by the times that decide, if
+    /// both were sampled in turn: by a bootstrap over rounds, which are drawn again 2000 times in
+    /// each regime. The same samples give the same interval; absent where a regime that decides was
+    /// not measured of both.
+    #[must_use]
+    pub fn of_speedup(slow: &Timing, fast: &Timing, objective: Objective) -> Option<Self> {
+        let of = |timing: &Timing| -> Option<Vec<Samples>> {
+            objective.regimes().iter().map(|&regime| timing.samples(regime).cloned()).collect()
+        };
+        let regimes: Vec<(Samples, Samples)> = of(slow)?.into_iter().zip(of(fast)?).collect();
+        let mut random = SplitMix64::new(0);
+        let mut ratios = (0..RESAMPLES)
+            .map(|_| {
+                geometric_mean(regimes.iter().filter_map(|(slow, fast)| {
+                    let (slow, fast) = (slow.seconds(), fast.seconds());
+                    let rounds = slow.len().min(fast.len());
+                    let places: Vec<usize> = (0..rounds).map(|_| random.below(rounds)).collect();
+                    let median = |all: &[f64]| {
+                        let drawn = places.iter().filter_map(|&place| all.get(place).copied());
+                        Some(Samples::try_from(drawn.collect::<Vec<_>>()).ok()?.median())
+                    };
+                    Some(median(slow)? / median(fast)?)
+                }))
+            })
+            .collect::<Option<Vec<f64>>>()?;
+        Self::of_resamples(&mut ratios)
+    }
+
+    /// The interval that 95 % of resamples lie in.
+    fn of_resamples(values: &mut [f64]) -> Option<Self> {
+        values.sort_by(f64::total_cmp);
+        let quantile = |share: f64| values.get((share * RESAMPLES as f64) as usize).copied();
         Some(Self { low: quantile(0.025)?, high: quantile(0.975)? })
     }
 
@@ -285,6 +318,28 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_speedup_has_the_interval_of_what_is_sampled_in_turn() {
+        let timing = |factor: f64, noise: u64| {
+            let mut random = SplitMix64::new(noise);
+            let drift = |round: usize| 1.0 + 0.2 * (round % 5) as f64;
+            let samples =
+                (0..20).map(|round| factor * drift(round) * (1.0 + 0.01 * random.uniform()));
+            let cold = Samples::try_from(samples.collect::<Vec<_>>()).ok();
+            Timing { warm: cold.clone(), cold, back_to_back: None }
+        };
+        let (slow, fast) = (timing(1.1, 1), timing(1.0, 2));
+        for objective in Objective::ALL {
+            let Interval { low, high } = Interval::of_speedup(&slow, &fast, objective).unwrap();
+            assert!(1.08 < low && low < 1.1 && 1.1 < high && high < 1.12, "{low} {high}");
+            let same = Interval::of_speedup(&slow, &slow, objective).unwrap();
+            assert_eq!((same.low, same.high), (1.0, 1.0));
+        }
+        let cold = Timing { warm: None, ..slow.clone() };
+        assert!(Interval::of_speedup(&cold, &slow, Objective::Cold).is_some());
+        assert!(Interval::of_speedup(&cold, &slow, Objective::Both).is_none());
+    }
 
     #[test]
     fn known_values() {
