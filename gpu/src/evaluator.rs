@@ -28,7 +28,9 @@ use crate::compare::Opponents;
 use crate::compile::CubinCompiler;
 use crate::compile::cache::CubinCache;
 use crate::compile::nvrtc::{CompileOptions, Cubin, Version};
-use crate::compile::pool::{CompilePool, PoolCompileError, PoolError};
+use crate::compile::pool::{
+    CompilePool, CompileRequest, CompileTarget, PoolCompileError, PoolError,
+};
 use crate::isolate::ServerCommand;
 use crate::judge::{ORACLE_KERNEL, ORACLE_SOURCE};
 use crate::run::device::DeviceFacts;
@@ -93,14 +95,12 @@ impl GpuEvaluator {
         let mut nvrtc = None;
         let oracle = |facts: &DeviceFacts| -> Result<Cubin, GpuError> {
             let options = CompileOptions::default();
-            let fetched = compilers.compile(
-                ORACLE_SOURCE,
-                ORACLE_KERNEL,
-                facts.target.architecture,
-                Some(facts.driver.0),
-                &options,
-                None,
-            )?;
+            let target = CompileTarget {
+                architecture: facts.target.architecture,
+                driver_major: Some(facts.driver.0),
+            };
+            let wanted = CompileRequest::new(ORACLE_SOURCE, ORACLE_KERNEL, target, &options);
+            let fetched = compilers.compile(wanted)?;
             nvrtc = Some(fetched.cubin.nvrtc_version());
             Ok(fetched.cubin)
         };

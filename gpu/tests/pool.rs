@@ -13,7 +13,9 @@ use sparserl_gpu::Architecture;
 use sparserl_gpu::compile::CubinCompiler;
 use sparserl_gpu::compile::cache::{CubinCache, Fetched, Origin};
 use sparserl_gpu::compile::nvrtc::{CompileError, CompileOptions, Compilers, Nvrtc};
-use sparserl_gpu::compile::pool::{CompilePool, PoolCompileError, PoolError};
+use sparserl_gpu::compile::pool::{
+    CompilePool, CompileRequest, CompileTarget, PoolCompileError, PoolError,
+};
 use sparserl_gpu::isolate::ServerCommand;
 use sparserl_gpu::serve::serve;
 
@@ -109,20 +111,24 @@ fn pool(processes: usize, cache: Option<CubinCache>) -> Result<CompilePool, Fail
     Ok(CompilePool::start(ServerCommand::this_program(["serve"])?, processes, cache)?)
 }
 
+fn wanted(source: &str, target: CompileTarget) -> CompileRequest<'_> {
+    CompileRequest::new(source, "saxpy", target, &OPTIONS)
+}
+
 fn compile(pool: &CompilePool, source: &str) -> Result<Fetched, PoolCompileError> {
-    pool.compile(source, "saxpy", Architecture::Sm90, None, &OPTIONS, None)
+    pool.compile(wanted(source, Architecture::Sm90.into()))
 }
 
 fn ptx_is_that_of_the_compiler_itself() -> Result<(), Failed> {
     let pool = pool(1, None)?.with_deadline(Duration::from_secs(2));
     let nvrtc = Compilers::discover()?;
     let nvrtc = nvrtc.for_arch(Architecture::Sm90)?;
-    let ptx = pool.compile_ptx(SAXPY, "saxpy", Architecture::Sm90, None, &OPTIONS, None)?;
+    let ptx = pool.compile_ptx(wanted(SAXPY, Architecture::Sm90.into()))?;
     let expected = nvrtc.compile_ptx(SAXPY, "saxpy", Architecture::Sm90, &OPTIONS)?;
     ensure(ptx == expected, "other PTX")?;
-    ensure(pool.version(Architecture::Sm90, None)? == nvrtc.version(), "another version")?;
+    ensure(pool.version(Architecture::Sm90.into())? == nvrtc.version(), "another version")?;
     // A hostile source costs a process, not the caller.
-    let endless = pool.compile_ptx(ENDLESS, "saxpy", Architecture::Sm90, None, &OPTIONS, None);
+    let endless = pool.compile_ptx(wanted(ENDLESS, Architecture::Sm90.into()));
     let Err(error) = endless else { return Err("it ended".into()) };
     ensure(error.is_sources_fault(), &error.to_string())
 }
@@ -136,9 +142,8 @@ fn many_threads_get_the_cubins_of_one() -> Result<(), Failed> {
         let threads: Vec<_> = sources
             .iter()
             .map(|source| {
-                let both = |architecture| {
-                    pool.compile(source, "saxpy", architecture, None, &OPTIONS, None)
-                };
+                let both =
+                    |architecture| pool.compile(wanted(source, CompileTarget::from(architecture)));
                 scope.spawn(move || [both(Architecture::Sm70), both(Architecture::Sm90)])
             })
             .collect();
@@ -158,7 +163,10 @@ fn many_threads_get_the_cubins_of_one() -> Result<(), Failed> {
 
 fn the_driver_decides_on_the_compiler() -> Result<(), Failed> {
     let pool = pool(1, None)?;
-    let fetch = |major| pool.compile(SAXPY, "saxpy", Architecture::Sm90, major, &OPTIONS, None);
+    let fetch = |driver_major| {
+        let target = CompileTarget { architecture: Architecture::Sm90, driver_major };
+        pool.compile(wanted(SAXPY, target))
+    };
     let major = fetch(Some(12))?.cubin.nvrtc_version().major;
     ensure(major == 12, &format!("a compiler of CUDA {major} for a driver of CUDA 12"))?;
     let error = fetch(Some(11));

@@ -26,7 +26,7 @@ use sparserl_core::task::{Dtype, Operation, Precision, Task};
 use sparserl_gpu::Architecture;
 use sparserl_gpu::candidate::raw::RawKernel;
 use sparserl_gpu::compile::nvrtc::CompileOptions;
-use sparserl_gpu::compile::pool::CompilePool;
+use sparserl_gpu::compile::pool::{CompilePool, CompileRequest};
 use sparserl_gpu::evaluator::GpuEvaluator;
 use sparserl_gpu::isolate::ServerCommand;
 use sparserl_gpu::run::device::Device;
@@ -375,14 +375,15 @@ fn kernels_compile_as_expected() -> Result<(), Failed> {
             Err(refusal) => return Ok(("refused", refusal.to_string())),
         };
         let (architecture, options) = (Architecture::Sm90, CompileOptions::default());
-        let cubin =
-            match pool.compile(raw.source(), raw.kernel(), architecture, None, &options, None) {
-                Ok(fetched) => fetched.cubin,
-                Err(error) if error.is_sources_fault() => {
-                    return Ok(("compile-failed", error.to_string()));
-                }
-                Err(error) => return Err(error.into()),
-            };
+        let (source, kernel) = (raw.source(), raw.kernel());
+        let wanted = CompileRequest::new(source, kernel, architecture.into(), &options);
+        let cubin = match pool.compile(wanted) {
+            Ok(fetched) => fetched.cubin,
+            Err(error) if error.is_sources_fault() => {
+                return Ok(("compile-failed", error.to_string()));
+            }
+            Err(error) => return Err(error.into()),
+        };
         let executable = match on {
             On::Double => raw.executable(small().view(), on.task()?, cubin),
             On::Columns33 | On::Float | On::Wide | On::Mixed => {

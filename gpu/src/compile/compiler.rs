@@ -7,7 +7,7 @@ use sparserl_core::codegen::CudaSource;
 use sparserl_core::kernel::Compiler;
 
 use super::nvrtc::{CompileOptions, Cubin, Version};
-use super::pool::{CompilePool, PoolCompileError};
+use super::pool::{CompilePool, CompileRequest, CompileTarget, PoolCompileError};
 use sparserl_core::target::Architecture;
 
 /// Makes machine code for one architecture in the processes of a pool, by the newest compiler that
@@ -19,8 +19,7 @@ use sparserl_core::target::Architecture;
 #[derive(Clone, Debug)]
 pub struct CubinCompiler {
     pool: Arc<CompilePool>,
-    architecture: Architecture,
-    driver_major: Option<u32>,
+    target: CompileTarget,
     until: Option<Instant>,
 }
 
@@ -33,7 +32,8 @@ impl CubinCompiler {
         architecture: Architecture,
         driver_major: Option<u32>,
     ) -> Self {
-        Self { pool, architecture, driver_major, until: None }
+        let target = CompileTarget { architecture, driver_major };
+        Self { pool, target, until: None }
     }
 
     /// A compiler like this one that gives up at this moment at the latest, however many sources it
@@ -54,13 +54,13 @@ impl CubinCompiler {
     /// # Errors
     /// When none suits.
     pub fn version(&self) -> Result<Version, PoolCompileError> {
-        self.pool.version(self.architecture, self.driver_major)
+        self.pool.version(self.target)
     }
 
     /// The architecture that it compiles for.
     #[must_use]
     pub fn architecture(&self) -> Architecture {
-        self.architecture
+        self.target.architecture
     }
 
     /// Compiles to PTX: by the same compiler, so that what is emulated is what runs.
@@ -73,8 +73,7 @@ impl CubinCompiler {
         kernel: &str,
         options: &CompileOptions,
     ) -> Result<String, PoolCompileError> {
-        let (architecture, driver_major) = (self.architecture, self.driver_major);
-        self.pool.compile_ptx(source, kernel, architecture, driver_major, options, self.until)
+        self.pool.compile_ptx(self.request(source, kernel, options))
     }
 
     /// Compiles CUDA from anywhere; the reason within says why it is refused.
@@ -104,6 +103,16 @@ impl CubinCompiler {
         self.compiled(source, kernel, options, PoolCompileError::is_sources_fault)
     }
 
+    fn request<'r>(
+        &self,
+        source: &'r str,
+        kernel: &'r str,
+        options: &'r CompileOptions,
+    ) -> CompileRequest<'r> {
+        let (target, until) = (self.target, self.until);
+        CompileRequest { source, kernel, target, options, until }
+    }
+
     fn compiled(
         &self,
         source: &str,
@@ -111,8 +120,7 @@ impl CubinCompiler {
         options: &CompileOptions,
         is_sources: impl Fn(&PoolCompileError) -> bool,
     ) -> Result<Result<Cubin, String>, PoolCompileError> {
-        let (architecture, driver_major) = (self.architecture, self.driver_major);
-        match self.pool.compile(source, kernel, architecture, driver_major, options, self.until) {
+        match self.pool.compile(self.request(source, kernel, options)) {
             Ok(fetched) => Ok(Ok(fetched.cubin)),
             Err(error) if is_sources(&error) => Ok(Err(error.to_string())),
             Err(error) => Err(error),

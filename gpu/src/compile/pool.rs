@@ -17,8 +17,9 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+pub use message::CompileTarget;
 pub(crate) use message::ROLE;
-use message::{Answer, Build, Failure, Request, Target};
+use message::{Answer, Build, Failure, Request};
 use record::RecordFile;
 pub(crate) use serving::serve;
 
@@ -27,7 +28,6 @@ use crate::compile::nvrtc::{
     CompileError, CompileOptions, Cubin, CubinParts, NoCompiler, UnsupportedByAll, Version,
 };
 use crate::isolate::{Limits, ServerCommand, ServingError, ServingProcess};
-use sparserl_core::target::Architecture;
 
 /// How long one source may be compiled, unless [`CompilePool::with_deadline`] says otherwise.
 pub const DEADLINE: Duration = Duration::from_secs(60);
@@ -53,7 +53,35 @@ pub struct CompilePool {
     /// Somebody has returned a place.
     returned: Condvar,
     /// The builds of the compilers that were asked for.
-    builds: Mutex<HashMap<Target, Arc<Build>>>,
+    builds: Mutex<HashMap<CompileTarget, Arc<Build>>>,
+}
+
+/// A source to compile.
+#[derive(Clone, Copy, Debug)]
+pub struct CompileRequest<'r> {
+    /// Its text.
+    pub source: &'r str,
+    /// The name of its kernel.
+    pub kernel: &'r str,
+    /// What code is made for.
+    pub target: CompileTarget,
+    /// How.
+    pub options: &'r CompileOptions,
+    /// When to give up, if that comes before the pool's deadline.
+    pub until: Option<Instant>,
+}
+
+impl<'r> CompileRequest<'r> {
+    /// A request that only the pool's deadline ends.
+    #[must_use]
+    pub fn new(
+        source: &'r str,
+        kernel: &'r str,
+        target: CompileTarget,
+        options: &'r CompileOptions,
+    ) -> Self {
+        Self { source, kernel, target, options, until: None }
+    }
 }
 
 /// What nobody uses at the moment.
@@ -127,27 +155,19 @@ impl CompilePool {
         Self { address_space: bytes, ..self }
     }
 
-    /// What [`Nvrtc::compile`](crate::compile::nvrtc::Nvrtc::compile) makes of `source`, by the
-    /// newest compiler that knows `architecture` and whose machine code a driver of CUDA
-    /// `driver_major` loads, if one is given.
+    /// What [`Nvrtc::compile`](crate::compile::nvrtc::Nvrtc::compile) makes of a source, by the
+    /// newest compiler that knows the architecture and whose machine code the driver loads, if
+    /// there is one.
     ///
     /// Can be called from many threads at once; waits for a free process, unless the result is in
-    /// the cache. Gives up at `until`, if that comes before the pool's deadline.
+    /// the cache.
     ///
     /// # Errors
     /// [`PoolCompileError`] says whether the source is at fault. Failures are not kept.
-    pub fn compile(
-        &self,
-        source: &str,
-        kernel: &str,
-        architecture: Architecture,
-        driver_major: Option<u32>,
-        options: &CompileOptions,
-        until: Option<Instant>,
-    ) -> Result<Fetched, PoolCompileError> {
-        let target = Target { architecture, driver_major };
+    pub fn compile(&self, wanted: CompileRequest<'_>) -> Result<Fetched, PoolCompileError> {
+        let CompileRequest { source, kernel, target, options, until } = wanted;
         let compile = || {
-            log::debug!("compiling {kernel} for {architecture}");
+            log::debug!("compiling {kernel} for {}", target.architecture);
             let (source, kernel) = (source.to_owned(), kernel.to_owned());
             let request = Request::Compile { source, kernel, target, options: options.clone() };
             match self.ask(&request, until)? {
@@ -161,26 +181,18 @@ impl CompilePool {
             return Ok(Fetched { cubin: compile()?, origin: Origin::Compiled });
         };
         let build = self.build(target)?;
-        let arguments = options.cubin_arguments(architecture);
+        let arguments = options.cubin_arguments(target.architecture);
         cache.fetch(&Key { source, kernel, arguments: &arguments, build: &build.id }, compile)
     }
 
-    /// What [`Nvrtc::compile_ptx`](crate::compile::nvrtc::Nvrtc::compile_ptx) makes of `source`, by
+    /// What [`Nvrtc::compile_ptx`](crate::compile::nvrtc::Nvrtc::compile_ptx) makes of a source, by
     /// the compiler that [`compile`](Self::compile) takes. PTX is not kept: it is made four
     /// times faster than machine code, and each kernel is emulated once.
     ///
     /// # Errors
     /// As [`compile`](Self::compile), except that a missing kernel goes unnoticed.
-    pub fn compile_ptx(
-        &self,
-        source: &str,
-        kernel: &str,
-        architecture: Architecture,
-        driver_major: Option<u32>,
-        options: &CompileOptions,
-        until: Option<Instant>,
-    ) -> Result<String, PoolCompileError> {
-        let target = Target { architecture, driver_major };
+    pub fn compile_ptx(&self, wanted: CompileRequest<'_>) -> Result<String, PoolCompileError> {
+        let CompileRequest { source, kernel, target, options, until } = wanted;
         let (source, kernel) = (source.to_owned(), kernel.to_owned());
         let request = Request::CompilePtx { source, kernel, target, options: options.clone() };
         match self.ask(&request, until)? {
@@ -193,17 +205,13 @@ impl CompilePool {
     ///
     /// # Errors
     /// When none suits, or when even an empty kernel does not compile.
-    pub fn version(
-        &self,
-        architecture: Architecture,
-        driver_major: Option<u32>,
-    ) -> Result<Version, PoolCompileError> {
-        Ok(self.build(Target { architecture, driver_major })?.version)
+    pub fn version(&self, target: CompileTarget) -> Result<Version, PoolCompileError> {
+        Ok(self.build(target)?.version)
     }
 
     /// The exact build of the compiler for `target`, which only a process can tell; what it told is
     /// kept with the cubins.
-    fn build(&self, target: Target) -> Result<Arc<Build>, PoolCompileError> {
+    fn build(&self, target: CompileTarget) -> Result<Arc<Build>, PoolCompileError> {
         // Held while asking: the other threads would only ask the same.
         let mut builds = lock(&self.builds);
         if let Some(build) = builds.get(&target) {

@@ -17,28 +17,36 @@ pub(super) enum Request {
     /// Find the compilers.
     Discover,
     /// The exact build of the compiler that `Compile` would take.
-    Build(Target),
+    Build(CompileTarget),
     Compile {
         source: String,
         kernel: String,
-        target: Target,
+        target: CompileTarget,
         options: CompileOptions,
     },
     /// As `Compile`, but to PTX, for the architecture of `target`.
     CompilePtx {
         source: String,
         kernel: String,
-        target: Target,
+        target: CompileTarget,
         options: CompileOptions,
     },
 }
 
-/// What decides which of the compilers is taken.
+/// What code is made for, which decides on the compiler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(super) struct Target {
-    pub(super) architecture: Architecture,
-    /// The major CUDA version of the driver that has to load the machine code.
-    pub(super) driver_major: Option<u32>,
+pub struct CompileTarget {
+    /// The architecture.
+    pub architecture: Architecture,
+    /// The major CUDA version of the driver that has to load the machine code, if there is one.
+    pub driver_major: Option<u32>,
+}
+
+impl From<Architecture> for CompileTarget {
+    /// The architecture, whichever driver loads the code.
+    fn from(architecture: Architecture) -> Self {
+        Self { architecture, driver_major: None }
+    }
 }
 
 /// Which compiler it is.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use sparserl_core::regular_file;
 
-use super::message::{Build, Target};
+use super::message::{Build, CompileTarget};
 use crate::compile::cache::{CubinCache, keep};
 use crate::compile::nvrtc::{Looked, SEARCH_VARIABLES};
 use crate::isolate::ServerCommand;
@@ -31,7 +31,7 @@ struct Record {
 
 impl RecordFile {
     /// For a target, the program that would be asked, and where that would look.
-    pub(super) fn new(cache: &CubinCache, command: &ServerCommand, target: Target) -> Self {
+    pub(super) fn new(cache: &CubinCache, command: &ServerCommand, target: CompileTarget) -> Self {
         let mut hasher = blake3::Hasher::new();
         let variables = SEARCH_VARIABLES.map(|name| (name, std::env::var_os(name)));
         let asked = (FORMAT, command, target, std::env::current_dir().ok(), variables);

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::message::{Answer, Build, Failure, Request, Target};
+use super::message::{Answer, Build, CompileTarget, Failure, Request};
 use crate::compile::nvrtc::{Compilers, Nvrtc};
 use crate::isolate::Connection;
 
@@ -54,6 +54,6 @@ fn answer(
     }
 }
 
-fn choose(compilers: &Compilers, target: Target) -> Result<&Nvrtc, Failure> {
+fn choose(compilers: &Compilers, target: CompileTarget) -> Result<&Nvrtc, Failure> {
     Ok(compilers.choose(target.architecture, target.driver_major)?)
 }
