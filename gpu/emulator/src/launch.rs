@@ -38,11 +38,14 @@ pub struct Options {
     pub budget: u64,
     /// When the launch is given up, however far it is; without one, never.
     pub until: Option<Instant>,
+    /// Whether the launch is given up soon after anything is found, wrapped addresses aside: for
+    /// who only asks whether there is anything.
+    pub until_fault: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { seed: 0, budget: 10_000_000, until: None }
+        Self { seed: 0, budget: 10_000_000, until: None, until_fault: false }
     }
 }
 

@@ -191,7 +191,7 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
                 let mut operands = self.operands(check, input, output, &mut random);
                 let is_strange = operands.others.is_some();
                 let unnamed = self.poison(&mut operands);
-                let how = Options { seed, budget, until };
+                let how = Options { seed, budget, until, until_fault: false };
                 // Where the launch goes wrong it is repeated.
                 let before = if self.is_foreign() { kept.copied() } else { Kept::default() };
                 let mut launched = match self.launch(&operands, kept, &how) {

@@ -86,7 +86,7 @@ impl<'a, A: Scalar, D: Scalar> Sampling<'a, A, D> {
         let launch = launch_of(self.prepared, given.arguments);
         let blocks = chosen(grid, (rows * size_of::<D>()) as u64);
         let sample = Sample { blocks, instructions: INSTRUCTIONS };
-        let options = Options { seed: 0, budget: INSTRUCTIONS, until };
+        let options = Options { budget: INSTRUCTIONS, until, ..Options::default() };
         let judgement = |outcome, findings| Judgement {
             outcome,
             findings,

@@ -26,6 +26,8 @@ use crate::counters::Counters;
 const PLAIN_SLICE: u64 = 20_000;
 /// The most with a seed.
 const RANDOM_SLICE: u64 = 200;
+/// The most where a launch is given up at its first fault.
+const SLICE_UNTIL_FAULT: u64 = 500;
 /// Instructions after which a warp may never end: the first of a block that has executed so many
 /// has longer turns, so that not all of them use up a budget before one is known to.
 const LONG: u64 = 500_000;
@@ -160,11 +162,15 @@ impl<'g> Block<'g> {
                 self.core.is_stuck = true;
                 return;
             }
+            if self.core.grid.options.until_fault && self.has_more_than_wraps() {
+                self.core.grid.is_over.store(true, Relaxed);
+            }
             let Some(next) = self.next_warp() else { break };
             let goes_on_long = |warp: &Warp| warp.spent() >= LONG && is_ready(warp);
             let is_first_long = self.warps.get(next).is_some_and(goes_on_long)
                 && !self.warps.iter().take(next).any(goes_on_long);
             let slice = match &mut self.core.random {
+                None if self.core.grid.options.until_fault => SLICE_UNTIL_FAULT,
                 _ if is_first_long => LONG_SLICE,
                 Some(random) => random.u64(1..=RANDOM_SLICE),
                 None => PLAIN_SLICE,
@@ -313,6 +319,10 @@ impl<'g> Block<'g> {
 
     pub(crate) fn has_fault(&self) -> bool {
         self.core.findings.has_fault()
+    }
+
+    pub(crate) fn has_more_than_wraps(&self) -> bool {
+        self.core.findings.has_more_than_wraps()
     }
 
     pub(crate) fn is_stuck(&self) -> bool {

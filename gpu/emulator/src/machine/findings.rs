@@ -65,6 +65,13 @@ impl Findings {
         self.first.values().any(|finding| !finding.kind.is_remark())
     }
 
+    /// Whether any is more than a remark or an address that wraps.
+    pub(crate) fn has_more_than_wraps(&self) -> bool {
+        let is_wrap = |kind: FindingKind| kind == FindingKind::AddressOverflow;
+        let mut kinds = self.first.values().map(|finding| finding.kind);
+        kinds.any(|kind| !kind.is_remark() && !is_wrap(kind))
+    }
+
     /// All, in the order of the code.
     pub(crate) fn into_vec(self) -> Vec<Finding> {
         self.first.into_values().collect()

@@ -73,6 +73,7 @@ impl<'l> Grid<'l> {
             }
             // What cannot go on would only be found again by the blocks after it.
             is_over = resident.iter().any(Block::is_stuck);
+            is_over |= self.options.until_fault && resident.iter().any(Block::has_more_than_wraps);
             if findings.has_fault() || resident.iter().any(Block::has_fault) {
                 rounds_after_fault += 1;
                 is_over |= rounds_after_fault > ROUNDS_AFTER_FAULT;
