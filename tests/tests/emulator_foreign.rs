@@ -132,7 +132,10 @@ fn is_wrong(source: &str, emulator: &EmulatorEvaluator) -> Result<()> {
 }
 
 fn is_told_why(source: &str, emulator: &EmulatorEvaluator) -> Result<()> {
-    let judgement = judge::<f32>(source, emulator)?;
+    let judgement = match source.contains("const double*") {
+        true => judge::<f64>(source, emulator)?,
+        false => judge::<f32>(source, emulator)?,
+    };
     ensure!(!judgement.outcome.is_right(), "it passes for right");
     let told: Vec<String> = judgement.findings.iter().map(ToString::to_string).collect();
     let says: Vec<&str> =

@@ -10,9 +10,10 @@ mod literals;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::time::Instant;
 
-use self::literals::{Literal, elements_of, table_of};
+use self::literals::{Literal, Table, elements_of, table_of};
 use super::EmulatorEvaluator;
 use crate::candidate::raw::RawKernel;
 use crate::compile::nvrtc::CompileOptions;
@@ -23,6 +24,8 @@ const MOST_PERIOD: usize = 4;
 const NEAR: usize = 12;
 /// Registers that an operand is replaced by.
 const MOST_OTHERS: usize = 4;
+/// Other constants in the place of one that are tried before the others of any.
+const NEXT: usize = 4;
 /// Elements of a table that are changed.
 const MOST_ELEMENTS: usize = 64;
 
@@ -145,47 +148,113 @@ fn operands_of(text: &str) -> Vec<&str> {
     found.into_iter().map(str::trim).collect()
 }
 
-/// The mutants of PTX whose instructions stand in the lines that `source_of` gives lines of the
-/// source for: those of what is most often wrong first.
-pub(super) fn mutants(ptx: &str, source_of: &BTreeMap<u32, u32>) -> Vec<Mutant> {
-    let mut code = Vec::new();
-    let mut tables = Vec::new();
-    for (number, line) in (1..).zip(ptx.lines()) {
-        match source_of.get(&number) {
-            Some(&source) => code.extend(Written::of(line, number, source)),
-            None => tables.extend(table_of(line).map(|table| (number, table))),
+/// The instructions of PTX, and the tables that they read.
+pub(super) struct Instructions<'p> {
+    code: Vec<Written<'p>>,
+    tables: Vec<(u32, Table<'p>)>,
+    places: Vec<Vec<usize>>,
+}
+
+impl<'p> Instructions<'p> {
+    /// Those that stand in the lines that `source_of` gives lines of the source for.
+    pub(super) fn of(ptx: &'p str, source_of: &BTreeMap<u32, u32>) -> Self {
+        let mut code = Vec::new();
+        let mut tables = Vec::new();
+        for (number, line) in (1..).zip(ptx.lines()) {
+            match source_of.get(&number) {
+                Some(&source) => code.extend(Written::of(line, number, source)),
+                None => tables.extend(table_of(line).map(|table| (number, table))),
+            }
         }
-    }
-    let constants = constants(&code);
-    for at in &mut code {
-        for operand in at.operands.iter_mut().skip(1) {
-            *operand = constants.get(operand).copied().unwrap_or(operand);
+        let constants = constants(&code);
+        for at in &mut code {
+            for operand in at.operands.iter_mut().skip(1) {
+                *operand = constants.get(operand).copied().unwrap_or(operand);
+            }
         }
+        tables.retain(|(_, table)| {
+            let named = |operand: &&str| operand.contains(table.name);
+            code.iter().any(|at| at.operands.iter().any(|operand| named(&operand)))
+        });
+        let places = places(&code);
+        Self { code, tables, places }
     }
-    let mut all = Vec::new();
-    for (number, table) in tables {
-        let named =
-            |at: &Written<'_>| at.operands.iter().any(|operand| operand.contains(table.name));
-        if code.iter().any(named) {
-            all.extend(elements_of(&table).take(MOST_ELEMENTS).flat_map(|(element, changes)| {
-                let of = |(line, change)| Mutant {
-                    lines: vec![(number, line)],
-                    element: Some((table.name.to_owned(), element)),
-                    change,
-                };
-                changes.into_iter().map(of).collect::<Vec<_>>()
-            }));
+
+    /// The mutants, each made when it is asked for: those of what is most often wrong first, and
+    /// constants, operations and fields in turn, operands last.
+    pub(super) fn mutants(&self) -> impl Iterator<Item = Mutant> {
+        let Self { code, tables, places } = self;
+        let of_tables = tables.iter().flat_map(|(number, table)| of_table(*number, table));
+        let of_fields = std::iter::once_with(|| with_fields(code)).flatten();
+        let shared = std::iter::once_with(|| with_shared_constants(code)).flatten();
+        let next = places.iter().flat_map(|place| with_constants(code, place, 0..NEXT));
+        let farther = places.iter().flat_map(|place| with_constants(code, place, NEXT..usize::MAX));
+        let of_operations = places.iter().flat_map(|place| with_operations(code, place));
+        let of_operands = places.iter().flat_map(|place| with_operands(code, place));
+        let of: [Box<dyn Iterator<Item = Mutant>>; 3] = [
+            Box::new(next.chain(farther)),
+            Box::new(of_operations),
+            Box::new(of_fields.chain(shared)),
+        ];
+        let all = of_tables.chain(InTurn { of, turn: 0 }).chain(of_operands);
+        let mut seen = BTreeSet::new();
+        all.filter(move |mutant| seen.insert(mutant.lines.clone()))
+    }
+
+    /// Mutants with a barrier before what is done in memory.
+    pub(super) fn with_barriers(&self) -> impl Iterator<Item = Mutant> {
+        const BARRIERS: [(&str, &str); 2] = [
+            ("bar.sync 0;", "a barrier of the block"),
+            ("bar.warp.sync -1;", "a barrier of the warp"),
+        ];
+        let is_access = |at: &&Written<'_>| matches!(at.root(), "ld" | "st" | "atom" | "red");
+        let mut known = BTreeSet::new();
+        let accesses = self.code.iter().filter(is_access);
+        let first = accesses.filter(move |at| known.insert((at.source, at.opcode)));
+        first.flat_map(|at| {
+            let text = at.text(at.opcode, &at.owned());
+            BARRIERS.map(|(barrier, change)| Mutant {
+                lines: vec![(at.line, format!("{barrier} {text}"))],
+                element: None,
+                change: change.to_owned(),
+            })
+        })
+    }
+}
+
+/// Mutants of several kinds in turn, as long as there are any of each.
+struct InTurn<'m> {
+    of: [Box<dyn Iterator<Item = Mutant> + 'm>; 3],
+    turn: usize,
+}
+
+impl Iterator for InTurn<'_> {
+    type Item = Mutant;
+
+    fn next(&mut self) -> Option<Mutant> {
+        for _ in 0..self.of.len() {
+            let turn = self.turn;
+            self.turn = (turn + 1) % self.of.len();
+            if let Some(mutant) = self.of.get_mut(turn).and_then(Iterator::next) {
+                return Some(mutant);
+            }
         }
+        None
     }
-    let places = places(&code);
-    all.extend(places.iter().flat_map(|place| with_constants(&code, place)));
-    all.extend(places.iter().flat_map(|place| with_operations(&code, place)));
-    all.extend(with_shared_constants(&code));
-    all.extend(with_fields(&code));
-    all.extend(places.iter().flat_map(|place| with_operands(&code, place)));
-    let mut seen = BTreeSet::new();
-    all.retain(|mutant| seen.insert(mutant.lines.clone()));
-    all
+}
+
+/// Mutants of the elements of a table, which stands in that line.
+fn of_table(number: u32, table: &Table<'_>) -> Vec<Mutant> {
+    let elements = elements_of(table).take(MOST_ELEMENTS);
+    let mutants = elements.flat_map(|(element, changes)| {
+        let of = move |(line, change)| Mutant {
+            lines: vec![(number, line)],
+            element: Some((table.name.to_owned(), element)),
+            change,
+        };
+        changes.into_iter().map(of)
+    });
+    mutants.collect()
 }
 
 /// What registers hold that are given nothing but one constant.
@@ -204,25 +273,27 @@ fn constants<'p>(code: &[Written<'p>]) -> BTreeMap<&'p str, &'p str> {
     given.into_iter().filter_map(|(register, constant)| Some((register, constant?))).collect()
 }
 
-/// Instructions that may be one place of the source each: all single ones, and of each line and
-/// opcode all, or every second, third or fourth.
+/// Instructions that may be one place of the source each: of each line and opcode first all, which
+/// may be one, then every second, third or fourth, and at last each.
 fn places(code: &[Written<'_>]) -> Vec<Vec<usize>> {
     let mut lines: BTreeMap<(u32, &str), Vec<usize>> = BTreeMap::new();
     for (number, at) in code.iter().enumerate() {
         lines.entry((at.source, at.opcode)).or_default().push(number);
     }
-    let mut places: Vec<Vec<usize>> = (0..code.len()).map(|number| vec![number]).collect();
+    let (mut whole, mut parts, mut single) = (Vec::new(), Vec::new(), Vec::new());
     for same in lines.into_values() {
-        for period in (1..=MOST_PERIOD).filter(|period| same.len() % period == 0) {
+        for period in (2..=MOST_PERIOD).filter(|period| same.len() % period == 0) {
             for first in 0..period {
                 let place: Vec<usize> = same.iter().copied().skip(first).step_by(period).collect();
-                if place.len() > 1 {
-                    places.push(place);
-                }
+                parts.extend((place.len() > 1).then_some(place));
             }
         }
+        if same.len() > 1 {
+            single.extend(same.iter().map(|&number| vec![number]));
+        }
+        whole.push(same);
     }
-    places
+    whole.into_iter().chain(parts).chain(single).collect()
 }
 
 /// A mutant that changes some instructions in one way, if that can be done to all.
@@ -241,10 +312,19 @@ fn changed(
 }
 
 /// Other constants in the place of each.
-fn with_constants(code: &[Written<'_>], place: &[usize]) -> Vec<Mutant> {
+fn with_constants(code: &[Written<'_>], place: &[usize], steps: Range<usize>) -> Vec<Mutant> {
     let first = place.first().and_then(|&number| code.get(number));
     let operands = first.map_or(0, |at| at.operands.len());
-    (0..operands).flat_map(|index| with_constant_at(code, place, index)).collect()
+    (0..operands)
+        .filter(|&index| !first.is_some_and(|at| scales(at, index)))
+        .flat_map(|index| with_constant_at(code, place, index, steps.clone()))
+        .collect()
+}
+
+/// Whether an operand says how large elements are that an address is computed of.
+fn scales(at: &Written<'_>, index: usize) -> bool {
+    let is_size = at.operands.get(index).is_some_and(|&operand| matches!(operand, "4" | "8"));
+    at.opcode.starts_with("mul.wide") && is_size
 }
 
 /// Comparisons and operations in the place of others.
@@ -292,6 +372,9 @@ fn with_operations(code: &[Written<'_>], place: &[usize]) -> Vec<Mutant> {
         };
         found.extend(changed(code, place, &format!("{to} instead of {from}"), new));
     }
+    if first.root() == "and" {
+        found.extend(with_other_bits(code, place));
+    }
     if matches!(first.root(), "selp" | "sub" | "shl" | "shr" | "div" | "rem") {
         let new = |_: usize, at: &Written<'_>| {
             let mut operands = at.owned();
@@ -301,6 +384,29 @@ fn with_operations(code: &[Written<'_>], place: &[usize]) -> Vec<Mutant> {
         found.extend(changed(code, place, "its operands the other way round", new));
     }
     found
+}
+
+/// Bits further up in the place of the lowest ones, and a lowest bit that is turned round, as
+/// parities are.
+fn with_other_bits(code: &[Written<'_>], place: &[usize]) -> Vec<Mutant> {
+    let mask = |at: &Written<'_>| {
+        let mask = Literal::in_operand(at.operands.get(2)?, "and")?.whole()?;
+        (at.opcode == "and.b32" && mask > 0 && mask & (mask + 1) == 0).then_some(mask)
+    };
+    let further = [1, 2, 3].map(|by| {
+        changed(code, place, &format!("the bits {by} further up"), |_, at| {
+            let (bits, operands) = (mask(at)?.count_ones(), at.owned());
+            let [to, from, _] = operands.as_slice() else { return None };
+            let new = [to.clone(), from.clone(), by.to_string(), bits.to_string()];
+            Some(at.text("bfe.u32", &new))
+        })
+    });
+    let turned = changed(code, place, "the other parity", |_, at| {
+        let to = (*at.operands.first().filter(|_| mask(at) == Some(1))?).to_owned();
+        let flip = at.text("xor.b32", &[to.clone(), to, "1".to_owned()]);
+        Some(format!("{} {flip}", at.text(at.opcode, &at.owned())))
+    });
+    further.into_iter().chain([turned]).flatten().collect()
 }
 
 /// Other constants wherever one stands in the same opcode.
@@ -314,11 +420,17 @@ fn with_shared_constants(code: &[Written<'_>]) -> Vec<Mutant> {
         }
     }
     let many = shared.into_iter().filter(|(_, place)| place.len() > 1);
-    many.flat_map(|((_, index, _), place)| with_constant_at(code, &place, index)).collect()
+    many.flat_map(|((_, index, _), place)| with_constant_at(code, &place, index, 0..usize::MAX))
+        .collect()
 }
 
-/// Other constants in the place of that of one operand.
-fn with_constant_at(code: &[Written<'_>], place: &[usize], index: usize) -> Vec<Mutant> {
+/// Some of the other constants in the place of that of one operand.
+fn with_constant_at(
+    code: &[Written<'_>],
+    place: &[usize],
+    index: usize,
+    steps: Range<usize>,
+) -> Vec<Mutant> {
     let literal = place.first().and_then(|&number| code.get(number)).and_then(|at| {
         let operand = at.operands.get(index)?;
         Literal::in_operand(operand, at.root())
@@ -331,7 +443,8 @@ fn with_constant_at(code: &[Written<'_>], place: &[usize], index: usize) -> Vec<
             Some(at.with_operand(index, new))
         })
     };
-    others.into_iter().enumerate().filter_map(of).collect()
+    let some = others.into_iter().enumerate().filter(|(step, _)| steps.contains(step));
+    some.filter_map(of).collect()
 }
 
 /// Fields of words, wider or narrower: shifts, masks and factors together.

@@ -1,15 +1,23 @@
 //! A source with one thing said otherwise, where what the compiler makes of it does not show what:
 //! macros and arguments of templates are gone, and constants are folded into others.
 
+mod arrays;
+mod types;
+
 use std::collections::BTreeSet;
 
 use super::RawKernel;
 use super::listing::{Lines, parts, words};
-use super::source::Code;
-use super::words::{is_name, split_name};
+use super::source::{Code, parenthesised};
+use super::words::{is_name, last_name, split_name};
 
 /// Bytes that the arguments of a template may take.
 const LONGEST_ARGUMENTS: usize = 160;
+
+/// Bytes that the arguments of a function may take.
+const LONGEST_CALL: usize = 60;
+/// Changes of a kind that are no numbers.
+const MOST_OF_A_KIND: usize = 8;
 
 /// Members that one is replaced by.
 const MOST_MEMBERS: usize = 3;
@@ -23,9 +31,23 @@ pub(crate) struct Rewritten {
     pub(crate) change: String,
     /// All of the source.
     pub(crate) text: String,
+    /// Bytes of dynamic shared memory that it takes in addition.
+    pub(crate) shared: u32,
 }
 
 impl RawKernel {
+    /// Sources to compile in which an array in dynamic shared memory lies elsewhere, a type has
+    /// more bits, or what a function gives is taken with or without what it was given, likewise.
+    pub(crate) fn with_other_forms(&self) -> impl Iterator<Item = Rewritten> {
+        let code = Code::read(&self.written).code;
+        let apart = rewritten(&self.written, arrays::apart(&code)).take(MOST_OF_A_KIND);
+        let apart = apart.map(|of| Rewritten { shared: arrays::APART, ..of });
+        let wider =
+            rewritten(&self.written, types::widened(&self.written, &code)).take(MOST_OF_A_KIND);
+        let calls = rewritten(&self.written, calls_changed(&code)).take(MOST_OF_A_KIND);
+        self.compilable(apart.chain(wider).chain(calls))
+    }
+
     /// Sources to compile in which one definition says something else, each made when it is asked
     /// for.
     pub(crate) fn with_other_definitions(&self) -> impl Iterator<Item = Rewritten> {
@@ -100,7 +122,7 @@ fn rewritten(source: &str, changes: Vec<Change>) -> impl Iterator<Item = Rewritt
     let one = move |Change { from, to, new, words }: Change| {
         let (before, behind) = (source.get(..from)?, source.get(to..)?);
         let text = format!("{before}{new}{behind}");
-        Some(Rewritten { line: lines.of_place(from), change: words, text })
+        Some(Rewritten { line: lines.of_place(from), change: words, text, shared: 0 })
     };
     changes.into_iter().filter_map(one)
 }
@@ -158,6 +180,41 @@ fn arguments_swapped(code: &str) -> Vec<Change> {
                 found.push(Change { from: first, to: second_end, new, words });
             }
         }
+    }
+    found
+}
+
+/// Calls of functions of numbers, less and plus the first that they are given: a sum with that of
+/// its own, and without.
+fn calls_changed(code: &str) -> Vec<Change> {
+    let heads = code.match_indices("__device__").filter_map(|(at, _)| {
+        let head = code.get(at..)?.split(['(', ';', '{']).next()?;
+        let gives_none = ["float", "double", "void", "half"].iter().any(|of| head.contains(of));
+        let name = last_name(head);
+        (!gives_none && !name.is_empty() && name != "__device__").then_some((at + head.len(), name))
+    });
+    let functions: Vec<(usize, &str)> = heads.collect();
+    let mut found = Vec::new();
+    for (at, word) in words(code, 0..code.len()) {
+        let open = at + word.len();
+        if !functions.iter().any(|&(head, name)| name == word && head != open) {
+            continue;
+        }
+        let call = || {
+            let (inside, behind) = parenthesised(code.get(open..)?)?;
+            let to = code.len() - behind.len();
+            let &(from, end) = parts(code, open + 1, to - 1).first()?;
+            let first = code.get(from..end)?.trim();
+            let is_short = inside.len() <= LONGEST_CALL && !first.is_empty();
+            Some((to, code.get(at..to)?, first)).filter(|_| is_short)
+        };
+        let Some((to, call, first)) = call() else { continue };
+        found.extend(["-", "+"].map(|sign| Change {
+            from: at,
+            to,
+            new: format!("({call} {sign} ({first}))"),
+            words: format!("{call} {sign} {first} instead of {call}"),
+        }));
     }
     found
 }
@@ -312,6 +369,15 @@ mod tests {
     }
 
     #[test]
+    fn sums_are_taken_with_and_without_what_they_were_given() {
+        let code = "__device__ int scan(int v, int* s);\n__device__ float f(int);\n\
+                    int a = scan(n + 1, s) + f(n);\n";
+        let all = calls_changed(code);
+        let new: Vec<&str> = all.iter().map(|of| of.new.as_str()).collect();
+        assert_eq!(new, ["(scan(n + 1, s) - (n + 1))", "(scan(n + 1, s) + (n + 1))"]);
+    }
+
+    #[test]
     fn long_sources_are_not_copied_before_they_are_asked_for() {
         let source = format!("const int table[] = {{{}}};\n", "17, ".repeat(50_000));
         let first = definitions(&source).next().unwrap();
@@ -341,6 +407,9 @@ mod tests {
             for source in [text.as_str(), &like, &format!("#define f(a){like}\nf<1,{like}")] {
                 definitions(source).count();
                 expressions(source, &(0..9).collect()).count();
+                calls_changed(source);
+                types::widened(source, source);
+                arrays::apart(&format!("extern __shared__ int a[];{source};{source}"));
             }
         }
     }

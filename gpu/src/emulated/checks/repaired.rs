@@ -5,16 +5,18 @@ use std::time::Instant;
 
 use sparserl_core::matrix::Scalar;
 use sparserl_core::reference::{self, Reference};
+use sparserl_emulator::code::Kernel;
 use sparserl_emulator::launch::{Launch, Options};
 use sparserl_emulator::machine::run;
 use sparserl_emulator::memory::Memory;
 use sparserl_emulator::ptx::Module;
 
 use super::super::diagnosis::Repair;
-use super::super::mutants::{Foreign, Mutant, mutants};
+use super::super::mutants::{Foreign, Instructions, Mutant};
 use super::super::verdict;
-use super::{Kept, Operands, Trial};
+use super::{FEW_WARPS, Kept, Operands, Trial, warps};
 use crate::candidate::raw::Rewritten;
+use crate::run::device::Geometry;
 
 /// Bytes of a source and of its PTX above which there are no mutants: each is a copy of all of it.
 const LONGEST_TEXT: usize = 1 << 18;
@@ -23,6 +25,12 @@ const MOST_REPAIRS: usize = 3;
 /// How much longer than the kernel's a warp of a mutant may take, and by how many instructions.
 const LONGER: u64 = 4;
 const LONGER_BY: u64 = 10_000;
+/// Instructions of a warp of a mutant of a kernel that does not end.
+pub(super) const OF_ENDLESS: u64 = 50_000;
+/// How many times as many blocks, threads of a block and bytes of shared memory a launch is given.
+const MORE_BLOCKS: [u32; 4] = [2, 4, 8, 32];
+const MORE_THREADS: [u32; 2] = [2, 4];
+const MORE_SHARED: [u32; 3] = [2, 4, 8];
 
 /// What may be spent on mutants: of each so many at most, whatever else the machine does.
 #[derive(Clone, Copy, Debug)]
@@ -31,15 +39,19 @@ pub(super) struct Effort {
     sources: usize,
     /// Mutants of the PTX that are launched.
     mutants: usize,
+    /// Such mutants with a barrier more.
+    barriers: usize,
     /// Instructions that all of them execute.
     instructions: u64,
 }
 
 impl Effort {
     /// For a result that is wrong.
-    pub(super) const RESULT: Self = Self { sources: 40, mutants: 400, instructions: 100_000_000 };
+    pub(super) const RESULT: Self =
+        Self { sources: 40, mutants: 400, barriers: 0, instructions: 100_000_000 };
     /// For a launch with findings, which say where it is done wrong.
-    pub(super) const FINDINGS: Self = Self { sources: 16, mutants: 100, instructions: 30_000_000 };
+    pub(super) const FINDINGS: Self =
+        Self { sources: 20, mutants: 400, barriers: 40, instructions: 30_000_000 };
 }
 
 /// A launch that mutants have to do right.
@@ -50,6 +62,7 @@ struct Tried<'t, D: Scalar> {
     before: &'t Kept,
     how: &'t Options,
     reference: &'t Reference,
+    geometry: Geometry,
 }
 
 impl<D: Scalar> Tried<'_, D> {
@@ -62,13 +75,13 @@ impl<D: Scalar> Tried<'_, D> {
 
 impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
     /// By which changes of the kernel a launch of it is right; `longest` is what its longest warp
-    /// has executed.
+    /// has executed, if it has ended.
     pub(super) fn repairs(
         &self,
         operands: &Operands<D>,
         before: &Kept,
         how: &Options,
-        (longest, reference): (u64, &Reference),
+        (longest, reference): (Option<u64>, &Reference),
         mut left: Effort,
     ) -> Vec<Repair> {
         let is_short = |of: &Foreign<'_>| of.raw.source().len().max(of.ptx.len()) <= LONGEST_TEXT;
@@ -77,12 +90,19 @@ impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
             .zip(&self.kernel.code)
             .filter_map(|(n, at)| Some((at.ptx_line, self.kernel.location(n)?.line)))
             .collect();
-        let budget = how.budget.min(longest.saturating_mul(LONGER).saturating_add(LONGER_BY));
-        let how = Options { budget, ..how.clone() };
-        let tried = Tried { foreign, operands, before, how: &how, reference };
+        let longest = longest.map(|of| of.saturating_mul(LONGER).saturating_add(LONGER_BY));
+        let budget = how.budget.min(longest.unwrap_or(OF_ENDLESS));
+        let how = Options { budget, until_fault: true, ..how.clone() };
+        let geometry = self.prepared.launch.geometry;
+        let tried = Tried { foreign, operands, before, how: &how, reference, geometry };
         let mut repairs = Vec::new();
+        // These are few, and each executes many times what the others do.
+        self.try_launches(tried, &mut { left }, &mut repairs);
+        self.try_sources(foreign.raw.with_other_forms(), tried, &mut left, &mut repairs);
         self.try_sources(foreign.raw.with_other_definitions(), tried, &mut left, &mut repairs);
-        for mutant in mutants(foreign.ptx, &sources).into_iter().take(left.mutants) {
+        let code = Instructions::of(foreign.ptx, &sources);
+        let barriers = code.with_barriers().take(left.barriers);
+        for mutant in code.mutants().take(left.mutants).chain(barriers) {
             if tried.is_over(&repairs, &left) {
                 break;
             }
@@ -98,6 +118,45 @@ impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
         repairs
     }
 
+    /// Launches it with more blocks, threads or shared memory than its source says.
+    fn try_launches(&self, tried: Tried<'_, D>, left: &mut Effort, repairs: &mut Vec<Repair>) {
+        let Some(line) = tried.foreign.raw.launch_line() else { return };
+        let of @ Geometry { grid: [blocks, ..], block: [threads, ..], dynamic_shared, .. } =
+            tried.geometry;
+        let with_blocks = |blocks: u32| {
+            let [_, y, z] = of.grid;
+            Geometry { grid: [blocks, y, z], ..of }
+        };
+        let with_threads = |threads: u32| {
+            let [_, y, z] = of.block;
+            Geometry { block: [threads, y, z], ..of }
+        };
+        let more = |what: &str, times: u32| format!("{times} times as {what}");
+        let mut others = vec![("another block".to_owned(), with_blocks(blocks.saturating_add(1)))];
+        others.extend(
+            MORE_BLOCKS.map(|by| (more("many blocks", by), with_blocks(blocks.saturating_mul(by)))),
+        );
+        others.extend(MORE_THREADS.map(|by| {
+            (more("many threads in a block", by), with_threads(threads.saturating_mul(by)))
+        }));
+        others.extend(MORE_SHARED.map(|by| {
+            let dynamic_shared = dynamic_shared.saturating_mul(by);
+            (more("much dynamic shared memory", by), Geometry { dynamic_shared, ..of })
+        }));
+        for (change, geometry) in others.into_iter().filter(|(_, other)| *other != of) {
+            if warps(&geometry) > FEW_WARPS || tried.is_over(repairs, left) {
+                continue;
+            }
+            let lines = BTreeSet::from([line]);
+            let repair = Repair { counters: Vec::new(), lines, element: None, change };
+            if repairs.iter().any(|known| known.is_like(&repair)) {
+                return;
+            }
+            let tried = Tried { geometry, ..tried };
+            self.try_kernel(self.kernel, repair, tried, left, repairs);
+        }
+    }
+
     fn try_sources(
         &self,
         all: impl Iterator<Item = Rewritten>,
@@ -105,7 +164,7 @@ impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
         left: &mut Effort,
         repairs: &mut Vec<Repair>,
     ) {
-        for Rewritten { line, change, text } in all {
+        for Rewritten { line, change, text, shared } in all {
             if left.sources == 0 || tried.is_over(repairs, left) {
                 return;
             }
@@ -115,7 +174,10 @@ impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
                 continue;
             }
             left.sources -= 1;
+            let mut geometry = tried.geometry;
+            geometry.dynamic_shared = geometry.dynamic_shared.saturating_add(shared);
             if let Some(ptx) = (tried.foreign.compile)(&text) {
+                let tried = Tried { geometry, ..tried };
                 self.try_mutant(&ptx, repair, tried, left, repairs);
             }
         }
@@ -147,7 +209,23 @@ impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
         let kernel = Module::parse(ptx).and_then(|module| module.kernel(&self.kernel.name));
         let Ok(mut kernel) = kernel else { return };
         kernel.machine_registers = self.kernel.machine_registers;
-        let by = |launch: &Launch, memory: &mut Memory| run(&kernel, launch, memory, tried.how);
+        self.try_kernel(&kernel, repair, tried, left, repairs);
+    }
+
+    /// Likewise of a kernel that may be the same, launched in another way.
+    fn try_kernel(
+        &self,
+        kernel: &Kernel,
+        repair: Repair,
+        tried: Tried<'_, D>,
+        left: &mut Effort,
+        repairs: &mut Vec<Repair>,
+    ) {
+        let Geometry { grid, block, dynamic_shared, .. } = tried.geometry;
+        let by = |launch: &Launch, memory: &mut Memory| {
+            let launch = Launch { grid, block, dynamic_shared, ..launch.clone() };
+            run(kernel, &launch, memory, tried.how)
+        };
         // Variables that are kept would undo what a mutant changes of them.
         let kept = match repair.element {
             Some(_) => Kept { workspace: tried.before.workspace.clone(), ..Kept::default() },

@@ -11,7 +11,7 @@ use sparserl_emulator::memory::Memory;
 use sparserl_emulator::trace::Trace;
 
 use super::super::diagnosis::{Failure, State, is_told_more};
-use super::repaired::Effort;
+use super::repaired::{Effort, OF_ENDLESS};
 use super::{Kept, Launched, Operands, Trial, fresh_workspace};
 use crate::candidate::executable::{Parameter, Prepared};
 use crate::run::device::Geometry;
@@ -115,7 +115,7 @@ impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
         }
         if findings.is_empty() {
             let mut failure = self.failure(operands, &launched, reference);
-            let of = (longest, reference);
+            let of = (Some(longest), reference);
             failure.repairs = self.repairs(operands, &kept, how, of, Effort::RESULT);
             findings = failure.findings();
         }
@@ -130,23 +130,21 @@ impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
         before: &Kept,
         (how, longest): (&Options, u64),
     ) {
-        // What went on until it was given up would do so again.
         let endless = [FindingKind::Endless, FindingKind::OverBudget];
         let ends = !findings.iter().any(|finding| endless.contains(&finding.kind));
-        if !ends && !findings.iter().any(is_told_more) {
-            return;
-        }
-        let Some(failed) = self.traced_from_begin(operands, before.copied(), how) else { return };
-        let Ok(reference) = self.reference(operands) else { return };
+        // What went on until it was given up would do so again.
+        let is_told = findings.iter().any(is_told_more);
+        let budget = if ends || is_told { how.budget } else { how.budget.min(OF_ENDLESS) };
+        let traced = Options { budget, ..how.clone() };
+        let failed = self.traced_from_begin(operands, before.copied(), &traced);
+        let (Some(failed), Ok(reference)) = (failed, self.reference(operands)) else { return };
         let mut failure = self.failure(operands, &failed, &reference);
-        if ends {
-            let of = (longest, &reference);
-            failure.repairs = self.repairs(operands, before, how, of, Effort::FINDINGS);
-        }
+        let of = (ends.then_some(longest), &reference);
+        failure.repairs = self.repairs(operands, before, how, of, Effort::FINDINGS);
         if let (Some(repairs), Some(first)) = (failure.repairs_in_words(), findings.first_mut()) {
             first.detail += &format!("; {repairs}");
         }
-        if findings.iter().any(is_told_more) {
+        if is_told {
             failure.tell_more(findings);
         }
     }

@@ -92,6 +92,8 @@ fn whole_others(whole: i64, is_offset: bool) -> Vec<i64> {
     }
     if is_offset {
         others.extend([4, -4, 8, -8].map(|bytes| whole.wrapping_add(bytes)));
+        // Elements that were taken for bytes, or the other way round.
+        others.extend([whole.wrapping_mul(4), whole / 4]);
     }
     others.retain(|&other| other != whole);
     others

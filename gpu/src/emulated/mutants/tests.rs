@@ -24,7 +24,7 @@ fn sources() -> BTreeMap<u32, u32> {
 }
 
 fn all() -> Vec<Mutant> {
-    mutants(PTX, &sources())
+    Instructions::of(PTX, &sources()).mutants().collect()
 }
 
 fn has(lines: &[(u32, &str)]) -> bool {
@@ -59,6 +59,28 @@ fn comparisons_and_operands_are_changed() {
 }
 
 #[test]
+fn bits_are_taken_from_further_up_and_parities_turned_round() {
+    assert!(has(&[(4, " bfe.u32 %r2, %r1, 1, 3;")]));
+    let parity = "and.b32 %r2, %r1, 1;\n";
+    let code = Instructions::of(parity, &BTreeMap::from([(1, 1)]));
+    let turned = " and.b32 %r2, %r1, 1;  xor.b32 %r2, %r2, 1;\n";
+    assert!(code.mutants().any(|mutant| mutant.text(parity) == turned));
+}
+
+#[test]
+fn barriers_come_before_accesses() {
+    let code = Instructions::of(PTX, &sources());
+    let all: Vec<Mutant> = code.with_barriers().collect();
+    let texts = [
+        "bar.sync 0;  ld.const.u32 %r1, [first+4];",
+        "bar.warp.sync -1;  ld.const.u32 %r1, [first+4];",
+    ];
+    let lines: Vec<&str> =
+        all.iter().flat_map(|of| &of.lines).map(|(_, text)| text.as_str()).collect();
+    assert_eq!(lines, texts);
+}
+
+#[test]
 fn what_is_of_one_line_changes_together() {
     assert!(has(&[(9, " sub.f32 %f4, %f1, %f2;"), (10, " sub.f32 %f5, %f3, %f2;")]));
     assert!(
@@ -87,7 +109,8 @@ proptest::proptest! {
     fn no_text_panics(text in "\\PC*", like in "[a-z0-9%@\\[\\]{}|;,.=+\\- \n]{0,80}") {
         for ptx in [text.as_str(), &like, &format!(".const .b8 a[2] = {{{like}}};\nadd {like};")] {
             let sources = (1..9).map(|line| (line, line)).collect();
-            for mutant in mutants(ptx, &sources) {
+            let code = Instructions::of(ptx, &sources);
+            for mutant in code.mutants().chain(code.with_barriers()) {
                 mutant.text(ptx);
             }
         }

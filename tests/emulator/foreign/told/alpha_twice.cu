@@ -1,5 +1,5 @@
 // Alpha is in the products and applied to their sum.
-// SAYS: alpha is applied twice; alpha is used at lines 11 and 12
+// SAYS: alpha is applied twice; alpha is used at line
 // launch: spmv<<<ceil(num_rows / 128), 128>>>(row_offsets, columns, values, x, y, num_rows, alpha, beta)
 extern "C" __global__ void spmv(const int* row_offsets, const int* columns, const float* values,
                                 const float* x, float* y, int num_rows, float alpha, float beta)

@@ -1,5 +1,5 @@
 // Lengths of rows are kept in bytes, of entries eight times.
-// SAYS: a number that this depends on is cut off at line 10
+// SAYS: with int instead of char at line 5
 // launch: spmv<<<ceil(num_rows / 32), 32>>>(row_offsets, columns, values, x, y, num_rows)
 __global__ void spmv(const int* offsets, const int* columns, const float* values, const float* x, float* y, int rows) {
   __shared__ unsigned char lengths[32];

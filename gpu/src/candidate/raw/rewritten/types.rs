@@ -1,0 +1,78 @@
+//! Types of more bits in the place of narrow ones.
+
+use std::collections::BTreeMap;
+
+use super::super::listing::{Lines, words};
+use super::Change;
+
+/// A type with more bits, if a word is a narrow one.
+fn wider(word: &str, has_double: bool) -> Option<&'static str> {
+    match word {
+        "char" | "short" | "int8_t" | "int16_t" => Some("int"),
+        "uint8_t" | "uint16_t" | "uchar" | "ushort" => Some("unsigned"),
+        "half" | "__half" | "__nv_bfloat16" => Some("float"),
+        "float" => has_double.then_some("double"),
+        _ => None,
+    }
+}
+
+/// Changes of narrow types to wider ones: of one line each, and of one type everywhere. What is
+/// behind a pointer keeps its size, and so do bytes that arrays are carved out of. `code` is as long
+/// as the source, and blank where that is no code.
+pub(super) fn widened(source: &str, code: &str) -> Vec<Change> {
+    let has_double = words(code, 0..code.len()).any(|(_, word)| word == "double");
+    let lines = Lines::of(code);
+    let mut by_line: BTreeMap<u32, Vec<(usize, &str)>> = BTreeMap::new();
+    let mut by_type: BTreeMap<&str, Vec<(usize, &str)>> = BTreeMap::new();
+    for (at, word) in words(code, 0..code.len()) {
+        let (before, behind) = (code.get(..at), code.get(at + word.len()..));
+        let behind = behind.unwrap_or_default().trim_start();
+        let before = before.unwrap_or_default().trim_end();
+        let is_kept = behind.starts_with(['*', '&', '('])
+            || before.ends_with("::")
+            || before.rsplit([';', '{', '}']).next().is_some_and(|of| of.contains("extern"));
+        if wider(word, has_double).is_some() && !is_kept {
+            by_line.entry(lines.of_place(at)).or_default().push((at, word));
+            by_type.entry(word).or_default().push((at, word));
+        }
+    }
+    let is_one_line = |places: &[(usize, &str)]| {
+        let mut of = places.iter().map(|(at, _)| lines.of_place(*at));
+        let first = of.next();
+        of.all(|line| Some(line) == first)
+    };
+    let everywhere = by_type.into_values().filter(|places| !is_one_line(places));
+    let all = by_line.into_values().chain(everywhere);
+    all.filter_map(|places| replaced(source, &places, has_double)).collect()
+}
+
+/// Wider types in some places.
+fn replaced(source: &str, places: &[(usize, &str)], has_double: bool) -> Option<Change> {
+    let (&(from, word), &(last, last_word)) = (places.first()?, places.last()?);
+    let (mut new, mut done) = (String::new(), from);
+    for (at, word) in places {
+        new += source.get(done..*at)?;
+        new += wider(word, has_double)?;
+        done = at + word.len();
+    }
+    let words = format!("{} instead of {word}", wider(word, has_double)?);
+    Some(Change { from, to: last + last_word.len(), new, words })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DOUBLE: &str = "float a;\ndouble b;\n";
+
+    #[test]
+    fn narrow_types_are_widened_line_by_line_and_everywhere() {
+        let code = "extern __shared__ char memory[];\nunsigned char a;\n\
+                    f((char)b, (float*)c);\nfloat d;\n";
+        let all: Vec<(usize, String, String)> =
+            widened(code, code).into_iter().map(|of| (of.from, of.new, of.words)).collect();
+        let of = |from, new: &str| (from, new.to_owned(), "int instead of char".to_owned());
+        assert_eq!(all, [of(42, "int"), of(53, "int"), of(42, "int a;\nf((int")]);
+        assert_eq!(widened(DOUBLE, DOUBLE).len(), 1);
+    }
+}
