@@ -99,7 +99,7 @@ template <long long PATH> struct Sum<0, PATH> { static constexpr int value = 1; 
 extern "C" __global__ void saxpy(int* x) { *x = Sum<60, 0>::value; }
 "#;
 
-const OPTIONS: CompileOptions = CompileOptions {
+static OPTIONS: CompileOptions = CompileOptions {
     max_registers: None,
     line_information: false,
     defines: Vec::new(),
@@ -215,7 +215,7 @@ fn a_compiler_that_is_known_is_not_asked_again() -> Result<(), Failed> {
         let command = ServerCommand::new(&server, [""; 0]);
         let cache = CubinCache::at(folder.path().join("cache"));
         let pool = CompilePool::open(command, NonZeroUsize::MIN, Some(cache));
-        Ok(pool.version(Architecture::Sm90, None)?)
+        Ok(pool.version(Architecture::Sm90.into())?)
     };
     let starts = || std::fs::read_to_string(&started).map_or(0, |lines| lines.lines().count());
     let known = version()?;
