@@ -41,6 +41,8 @@ pub(super) struct Effort {
     mutants: usize,
     /// Such mutants with a barrier more.
     barriers: usize,
+    /// Other forms of the source that are compiled, as sources are.
+    forms: usize,
     /// Instructions that all of them execute.
     instructions: u64,
 }
@@ -48,10 +50,10 @@ pub(super) struct Effort {
 impl Effort {
     /// For a result that is wrong.
     pub(super) const RESULT: Self =
-        Self { sources: 40, mutants: 400, barriers: 0, instructions: 100_000_000 };
+        Self { sources: 40, mutants: 400, barriers: 0, forms: 24, instructions: 100_000_000 };
     /// For a launch with findings, which say where it is done wrong.
     pub(super) const FINDINGS: Self =
-        Self { sources: 20, mutants: 400, barriers: 40, instructions: 30_000_000 };
+        Self { sources: 16, mutants: 400, barriers: 40, forms: 12, instructions: 30_000_000 };
 }
 
 /// A launch that mutants have to do right.
@@ -98,7 +100,10 @@ impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
         let mut repairs = Vec::new();
         // These are few, and each executes many times what the others do.
         self.try_launches(tried, &mut { left }, &mut repairs);
-        self.try_sources(foreign.raw.with_other_forms(), tried, &mut left, &mut repairs);
+        let forms = foreign.raw.with_other_forms();
+        let mut of_forms = Effort { sources: left.forms, ..left };
+        self.try_sources(forms, tried, &mut of_forms, &mut repairs);
+        left.instructions = of_forms.instructions;
         self.try_sources(foreign.raw.with_other_definitions(), tried, &mut left, &mut repairs);
         let code = Instructions::of(foreign.ptx, &sources);
         let barriers = code.with_barriers().take(left.barriers);
