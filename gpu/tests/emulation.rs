@@ -192,7 +192,8 @@ fn blocks_by_tensor_cores_are_right() {
         for row in 0..blocks.rows() {
             let (row_columns, row_values) = blocks.view().row(row);
             let entries = row_columns.iter().zip(row_values);
-            for (&column, &value) in entries.filter(|(column, _)| (row + **column as usize) % 7 > 0)
+            for (&column, &value) in
+                entries.filter(|(column, _)| !(row + **column as usize).is_multiple_of(7))
             {
                 indices.push(column);
                 values.push(if few { f64::from((value * 8.0) as i32) } else { value });

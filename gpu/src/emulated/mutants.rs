@@ -174,7 +174,7 @@ impl<'p> Instructions<'p> {
         }
         tables.retain(|(_, table)| {
             let named = |operand: &&str| operand.contains(table.name);
-            code.iter().any(|at| at.operands.iter().any(|operand| named(&operand)))
+            code.iter().any(|at| at.operands.iter().any(&named))
         });
         let places = places(&code);
         Self { code, tables, places }
