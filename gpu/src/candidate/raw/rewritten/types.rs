@@ -17,8 +17,8 @@ fn wider(word: &str, has_double: bool) -> Option<&'static str> {
 }
 
 /// Changes of narrow types to wider ones: of one line each, and of one type everywhere. What is
-/// behind a pointer keeps its size, and so do bytes that arrays are carved out of. `code` is as long
-/// as the source, and blank where that is no code.
+/// behind a pointer keeps its size, and so do bytes that arrays are carved out of. `code` is as
+/// long as the source, and blank where that is no code.
 pub(super) fn widened(source: &str, code: &str) -> Vec<Change> {
     let has_double = words(code, 0..code.len()).any(|(_, word)| word == "double");
     let lines = Lines::of(code);
