@@ -39,13 +39,18 @@ struct Scripted<'a> {
     batches: std::slice::Iter<'a, ([f64; BATCH], f64)>,
 }
 
+/// What those can who time kernels of programs.
+fn of_timers() -> Abilities {
+    Abilities { times: true, findings: false, cuda: false, protocol: "full".to_owned() }
+}
+
 impl Evaluator for Scripted<'_> {
     type Code = ();
     type Cuda = ();
     type Error = &'static str;
 
     fn abilities(&self) -> Abilities {
-        Abilities { times: true, findings: false, cuda: false, protocol: "full".to_owned() }
+        of_timers()
     }
 
     fn judge_all<T: Scalar>(
@@ -162,7 +167,7 @@ impl Evaluator for Paired {
     type Error = Infallible;
 
     fn abilities(&self) -> Abilities {
-        Abilities { times: true, findings: false, cuda: false, protocol: "full".to_owned() }
+        of_timers()
     }
 
     fn judge_all<T: Scalar>(

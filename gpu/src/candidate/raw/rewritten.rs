@@ -201,12 +201,12 @@ fn calls_changed(code: &str) -> Vec<Change> {
             continue;
         }
         let call = || {
-            let (inside, behind) = parenthesised(code.get(open..)?)?;
-            let to = code.len() - behind.len();
+            let room = code.floor_char_boundary(open + LONGEST_CALL + "()".len());
+            let (inside, _) = parenthesised(code.get(open..room)?)?;
+            let to = open + inside.len() + "()".len();
             let &(from, end) = parts(code, open + 1, to - 1).first()?;
             let first = code.get(from..end)?.trim();
-            let is_short = inside.len() <= LONGEST_CALL && !first.is_empty();
-            Some((to, code.get(at..to)?, first)).filter(|_| is_short)
+            Some((to, code.get(at..to)?, first)).filter(|_| !first.is_empty())
         };
         let Some((to, call, first)) = call() else { continue };
         found.extend(["-", "+"].map(|sign| Change {

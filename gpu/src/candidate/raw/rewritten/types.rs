@@ -24,14 +24,19 @@ pub(super) fn widened(source: &str, code: &str) -> Vec<Change> {
     let lines = Lines::of(code);
     let mut by_line: BTreeMap<u32, Vec<(usize, &str)>> = BTreeMap::new();
     let mut by_type: BTreeMap<&str, Vec<(usize, &str)>> = BTreeMap::new();
+    let (mut done, mut is_extern) = (0, false);
     for (at, word) in words(code, 0..code.len()) {
-        let (before, behind) = (code.get(..at), code.get(at + word.len()..));
-        let behind = behind.unwrap_or_default().trim_start();
-        let before = before.unwrap_or_default().trim_end();
-        let is_kept = behind.starts_with(['*', '&', '('])
-            || before.ends_with("::")
-            || before.rsplit([';', '{', '}']).next().is_some_and(|of| of.contains("extern"));
-        if wider(word, has_double).is_some() && !is_kept {
+        let between = code.get(done..at).unwrap_or_default();
+        done = at + word.len();
+        is_extern &= !between.contains([';', '{', '}']);
+        is_extern |= word == "extern";
+        if wider(word, has_double).is_none() {
+            continue;
+        }
+        let behind = code.get(done..).unwrap_or_default().trim_start();
+        let is_kept =
+            is_extern || between.trim_end().ends_with("::") || behind.starts_with(['*', '&', '(']);
+        if !is_kept {
             by_line.entry(lines.of_place(at)).or_default().push((at, word));
             by_type.entry(word).or_default().push((at, word));
         }
