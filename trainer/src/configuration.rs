@@ -31,6 +31,8 @@ pub struct Collection {
     /// Such rounds.
     pub rounds_of_mutations: usize,
     /// Layouts by their words, of which each program has one; all layouts where none is named.
+    /// Matrices should be measured with the others, too: `sft` imitates the best of what was
+    /// measured of a matrix.
     /// Recordings of before a layout are completed so.
     #[serde(default, deserialize_with = "layouts", serialize_with = "layout_texts")]
     pub layouts: Vec<Word>,
