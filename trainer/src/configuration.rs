@@ -31,9 +31,9 @@ pub struct Collection {
     /// Such rounds.
     pub rounds_of_mutations: usize,
     /// Layouts by their words, of which each program has one; all layouts where none is named.
+    /// Recordings of before a layout are completed so.
     /// Matrices should be measured with the others, too: `sft` imitates the best of what was
     /// measured of a matrix.
-    /// Recordings of before a layout are completed so.
     #[serde(default, deserialize_with = "layouts", serialize_with = "layout_texts")]
     pub layouts: Vec<Word>,
     /// A list of programs, as `portfolio` writes it, relative to the file that names it: all that a

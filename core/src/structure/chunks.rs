@@ -33,13 +33,15 @@ impl Chunks {
 pub(crate) fn row_chunks(entries: u64, most: u32) -> impl Iterator<Item = u64> + Clone {
     let fours = entries.div_ceil(FOUR.into());
     let chunks = row_chunk_count(entries, most);
-    let (each, longer) = (fours / chunks, fours % chunks);
+    // Most rows have one, and a division would cost more than the rest.
+    let (each, longer) = if chunks == 1 { (fours, 0) } else { (fours / chunks, fours % chunks) };
     (0..chunks).map(move |chunk| (each + u64::from(chunk < longer)) * u64::from(FOUR))
 }
 
 /// Chunks of a row of so many entries, at least 1.
 pub(crate) fn row_chunk_count(entries: u64, most: u32) -> u64 {
-    entries.div_ceil(u64::from(most)).max(1)
+    let most = u64::from(most);
+    if entries <= most { 1 } else { entries.div_ceil(most) }
 }
 
 #[cfg(test)]

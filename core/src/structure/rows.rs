@@ -121,21 +121,25 @@ impl Rows {
     #[must_use]
     pub fn split(&self, rule: SplitRule, offsets: OffsetsView<'_>) -> (Self, Self) {
         let len = |row: usize| offsets.row_len(row);
-        let (low, high): (Vec<u32>, Vec<u32>) = match rule {
-            SplitRule::Length { threshold } => self
-                .iter()
-                .map(|row| row as u32)
-                .partition(|&row| len(row as usize) <= threshold as usize),
+        // Lists that grow are copied, and most rows are short.
+        let (mut low, mut high) = (Vec::with_capacity(self.len()), Vec::new());
+        let mut put = |row: usize, is_low: bool| {
+            if is_low { &mut low } else { &mut high }.push(row as u32);
+        };
+        match rule {
+            SplitRule::Length { threshold } => {
+                self.iter().for_each(|row| put(row, len(row) <= threshold as usize));
+            }
             SplitRule::Nonzeros { eighths } => {
                 let total: u128 = self.iter().map(|row| len(row) as u128).sum();
                 let mut before = 0u128;
-                self.iter().map(|row| row as u32).partition(|&row| {
-                    let first_side = before * 8 < total * u128::from(eighths);
-                    before += len(row as usize) as u128;
-                    first_side
-                })
+                for row in self.iter() {
+                    put(row, before * 8 < total * u128::from(eighths));
+                    before += len(row) as u128;
+                }
             }
-        };
+        }
+        low.shrink_to_fit();
         (Self::from_list(low), Self::from_list(high))
     }
 

@@ -26,6 +26,9 @@ const BLOCK_ENTRY_SAMPLES: usize = 1 << 17;
 const CHUNK_RUN: usize = 256;
 const CHUNK_RUNS: usize = 128;
 
+/// Rows of the slices that thicker ones are made of.
+const THIN_SLICE: u32 = 4;
+
 /// The statistics of one matrix: what a policy sees of it, what the mask asks, and what the cost
 /// model prices.
 ///
@@ -257,13 +260,26 @@ impl<'a> MatrixStats<'a> {
     pub fn slice_slots(&self, id: RowSetId, order: Order, height: u32) -> u64 {
         let id = self.known(id);
         self.answers.slice_slots.get((id, order, height), || {
+            // Slices of several heights are asked for: all are made of thin ones, counted once.
+            let thin = if height.is_multiple_of(THIN_SLICE) { THIN_SLICE } else { height };
+            let longest = self.longest_rows(id, order, thin);
+            let slices = longest.chunks((height / thin) as usize);
+            let widths = slices.map(|slice| slice.iter().max().map_or(0, |&width| width as u64));
+            widths.sum::<u64>() * u64::from(height)
+        })
+    }
+
+    /// Entries of the longest of each `height` rows in turn.
+    fn longest_rows(&self, id: RowSetId, order: Order, height: u32) -> Arc<Vec<usize>> {
+        self.answers.longest_rows.get((id, order, height), || {
             let rows = self.ordered(id, order);
             let height = height as usize;
-            let widths = (0..rows.len()).step_by(height).map(|first| {
+            let slices = (0..rows.len()).step_by(height);
+            let longest = slices.map(|first| {
                 let slice = first..rows.len().min(first + height);
                 slice.map(|position| self.row_len(rows.at(position))).max().unwrap_or(0)
             });
-            widths.map(|width| (width * height) as u64).sum()
+            Arc::new(longest.collect())
         })
     }
 
@@ -368,10 +384,12 @@ impl<'a> MatrixStats<'a> {
             let spacing = runs.div_ceil(CHUNK_RUNS).max(1);
             let (lanes, at_once) = (u64::from(lanes.max(1)), at_once.max(1));
             let (mut seen, mut slots) = (0, 0);
+            let mut chunks: Vec<u64> = Vec::new();
             for first in (0..rows.len()).step_by(CHUNK_RUN * spacing) {
                 let run = first..rows.len().min(first + CHUNK_RUN);
                 let lens = run.map(|position| self.row_len(rows.at(position)) as u64);
-                let chunks: Vec<u64> = lens.flat_map(|entries| row_chunks(entries, most)).collect();
+                chunks.clear();
+                lens.for_each(|entries| chunks.extend(row_chunks(entries, most)));
                 slots += chunks.iter().sum::<u64>();
                 let slowest =
                     chunks.chunks(at_once as usize).filter_map(|group| group.iter().max());
