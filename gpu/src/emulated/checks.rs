@@ -4,6 +4,7 @@
 //! The workspace is carried from launch to launch, as a caller does; its counters have to be zero
 //! again after each.
 
+mod excerpt;
 mod repaired;
 mod retraced;
 mod strange;

@@ -40,6 +40,8 @@ const LOOKED_AT: usize = 32;
 /// Of these, elements whose origin is followed: one finding each at most, those that say the same
 /// left out.
 const FOLLOWED: usize = 2;
+/// Wrong elements whose last store is looked for.
+const STORED: usize = 8;
 /// Branches that are named by which a thread turned away from a part of the stores.
 const MOST_TURNS: usize = 2;
 /// Places in the source that a list names.
@@ -90,6 +92,23 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
             }
         }
         findings
+    }
+
+    /// The block that has stored the first wrong element last, and the elements that it has stored
+    /// last of those that are wrong.
+    pub(super) fn first_wrong_block(&self) -> Option<([u32; 3], Vec<usize>)> {
+        let mut first = None;
+        let mut elements = Vec::new();
+        for element in violations(self.reference, self.output).take(STORED) {
+            let addresses = self.addresses_of(Parameter::Output, element, size_of::<D>())?;
+            let Some(write) = self.trace.last_write(self.kernel, addresses) else { continue };
+            let (_, block, _) = self.trace.place_of(write.moment)?;
+            if *first.get_or_insert(block) == block {
+                elements.push(element);
+            }
+        }
+        let [grid, _] = self.sizes;
+        Some((position(first?, grid), elements))
     }
 
     fn finding(&self, element: usize, formula: Option<formulas::Formula>) -> Option<Finding> {

@@ -6,6 +6,7 @@
 //! often as it is folded: instructions of one line, or with one constant, change together, too.
 
 mod literals;
+mod operations;
 #[cfg(test)]
 mod tests;
 
@@ -14,6 +15,7 @@ use std::ops::Range;
 use std::time::Instant;
 
 use self::literals::{Literal, Table, elements_of, table_of};
+use self::operations::with_operations;
 use super::EmulatorEvaluator;
 use crate::candidate::raw::RawKernel;
 use crate::compile::nvrtc::CompileOptions;
@@ -325,88 +327,6 @@ fn with_constants(code: &[Written<'_>], place: &[usize], steps: Range<usize>) ->
 fn scales(at: &Written<'_>, index: usize) -> bool {
     let is_size = at.operands.get(index).is_some_and(|&operand| matches!(operand, "4" | "8"));
     at.opcode.starts_with("mul.wide") && is_size
-}
-
-/// Comparisons and operations in the place of others.
-fn with_operations(code: &[Written<'_>], place: &[usize]) -> Vec<Mutant> {
-    const OTHERS: [(&str, &str, &str); 27] = [
-        ("setp", "lt", "le"),
-        ("setp", "le", "lt"),
-        ("setp", "gt", "ge"),
-        ("setp", "ge", "gt"),
-        ("setp", "lo", "ls"),
-        ("setp", "ls", "lo"),
-        ("setp", "hi", "hs"),
-        ("setp", "hs", "hi"),
-        ("setp", "eq", "ne"),
-        ("setp", "ne", "eq"),
-        ("setp", "and", "or"),
-        ("setp", "or", "and"),
-        ("add", "add", "sub"),
-        ("sub", "sub", "add"),
-        ("and", "and", "or"),
-        ("or", "or", "and"),
-        ("xor", "xor", "and"),
-        ("and", "and", "xor"),
-        ("min", "min", "max"),
-        ("max", "max", "min"),
-        ("max", "max", "add"),
-        ("min", "min", "add"),
-        ("shfl", "down", "up"),
-        ("shfl", "up", "down"),
-        ("shfl", "bfly", "down"),
-        ("vote", "any", "all"),
-        ("vote", "all", "any"),
-    ];
-    let Some(first) = place.first().and_then(|&number| code.get(number)) else {
-        return Vec::new();
-    };
-    let mut found = Vec::new();
-    let others = OTHERS.iter().filter(|(root, ..)| *root == first.root());
-    for &(_, from, to) in others {
-        let new = |_: usize, at: &Written<'_>| {
-            let mut parts: Vec<&str> = at.opcode.split('.').collect();
-            let part = parts.iter_mut().find(|part| **part == from)?;
-            *part = to;
-            Some(at.text(&parts.join("."), &at.owned()))
-        };
-        found.extend(changed(code, place, &format!("{to} instead of {from}"), new));
-    }
-    if first.root() == "and" {
-        found.extend(with_other_bits(code, place));
-    }
-    if matches!(first.root(), "selp" | "sub" | "shl" | "shr" | "div" | "rem") {
-        let new = |_: usize, at: &Written<'_>| {
-            let mut operands = at.owned();
-            (operands.len() > 2).then(|| operands.swap(1, 2))?;
-            Some(at.text(at.opcode, &operands))
-        };
-        found.extend(changed(code, place, "its operands the other way round", new));
-    }
-    found
-}
-
-/// Bits further up in the place of the lowest ones, and a lowest bit that is turned round, as
-/// parities are.
-fn with_other_bits(code: &[Written<'_>], place: &[usize]) -> Vec<Mutant> {
-    let mask = |at: &Written<'_>| {
-        let mask = Literal::in_operand(at.operands.get(2)?, "and")?.whole()?;
-        (at.opcode == "and.b32" && mask > 0 && mask & (mask + 1) == 0).then_some(mask)
-    };
-    let further = [1, 2, 3].map(|by| {
-        changed(code, place, &format!("the bits {by} further up"), |_, at| {
-            let (bits, operands) = (mask(at)?.count_ones(), at.owned());
-            let [to, from, _] = operands.as_slice() else { return None };
-            let new = [to.clone(), from.clone(), by.to_string(), bits.to_string()];
-            Some(at.text("bfe.u32", &new))
-        })
-    });
-    let turned = changed(code, place, "the other parity", |_, at| {
-        let to = (*at.operands.first().filter(|_| mask(at) == Some(1))?).to_owned();
-        let flip = at.text("xor.b32", &[to.clone(), to, "1".to_owned()]);
-        Some(format!("{} {flip}", at.text(at.opcode, &at.owned())))
-    });
-    further.into_iter().chain([turned]).flatten().collect()
 }
 
 /// Other constants wherever one stands in the same opcode.

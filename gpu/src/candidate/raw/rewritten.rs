@@ -1,7 +1,9 @@
 //! A source with one thing said otherwise, where what the compiler makes of it does not show what:
 //! macros and arguments of templates are gone, and constants are folded into others.
 
+mod alike;
 mod arrays;
+mod places;
 mod types;
 
 use std::collections::BTreeSet;
@@ -25,8 +27,8 @@ const MOST_MEMBERS: usize = 3;
 /// A source with a change.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rewritten {
-    /// The line that is changed.
-    pub(crate) line: u32,
+    /// The lines that are changed, or that it is about.
+    pub(crate) lines: BTreeSet<u32>,
     /// What is changed to what, in words.
     pub(crate) change: String,
     /// All of the source.
@@ -68,12 +70,44 @@ impl RawKernel {
     }
 }
 
-/// What is put in the place of a part of a source.
+/// What is put in the place of parts of a source.
 struct Change {
+    /// In order.
+    places: Vec<Place>,
+    words: String,
+}
+
+/// What is put in the place of one part.
+struct Place {
     from: usize,
     to: usize,
     new: String,
-    words: String,
+}
+
+impl Change {
+    fn of(from: usize, to: usize, new: String, words: String) -> Self {
+        Self { places: vec![Place { from, to, new }], words }
+    }
+
+    /// Names what begins there, too, and leaves it as it is.
+    fn and_about(mut self, places: impl IntoIterator<Item = usize>) -> Self {
+        let about = |from| Place { from, to: from, new: String::new() };
+        self.places.extend(places.into_iter().map(about));
+        self.places.sort_by_key(|place| place.from);
+        self
+    }
+
+    /// A text with that in the place of what was there.
+    fn text(&self, source: &str) -> Option<String> {
+        let (mut text, mut done) = (String::new(), 0);
+        for Place { from, to, new } in &self.places {
+            text += source.get(done..*from)?;
+            text += new;
+            done = *to;
+        }
+        text += source.get(done..)?;
+        Some(text)
+    }
 }
 
 /// Sources in which definitions say something else: of macros, of constants, of what templates
@@ -98,31 +132,45 @@ fn definitions(source: &str) -> impl Iterator<Item = Rewritten> {
     rewritten(source, changes)
 }
 
-/// Sources in which one of some lines says something else: another number, another member.
+/// Sources in which some lines say something else: other numbers that belong together first, then
+/// each another number, another element or another member.
 fn expressions<'s>(
     source: &'s str,
     lines: &BTreeSet<u32>,
 ) -> impl Iterator<Item = Rewritten> + use<'s> {
     let code = Code::read(source);
     let all: BTreeSet<&str> = members(&code.code).map(|(_, word)| word).collect();
-    let mut changes = Vec::new();
+    let mut changes = alike::alike(&code.code, lines);
+    let (mut of_numbers, mut of_members) = (Vec::new(), Vec::new());
     let mut begin = 0;
     for (number, line) in (1..).zip(code.code.split_inclusive('\n')) {
         if lines.contains(&number) {
-            changes.extend(members_changed(line, begin, &all));
-            changes.extend(numbers_changed(line, begin));
+            of_members.extend(members_changed(line, begin, &all));
+            of_numbers.extend(places::quotients(&code.code, line, begin));
+            of_numbers.extend(numbers_changed(line, begin));
+            of_members.extend(places::elsewhere(line, begin));
         }
         begin += line.len();
     }
+    changes.extend(in_turn(of_numbers, of_members));
     rewritten(source, changes)
+}
+
+/// One of each in turn.
+fn in_turn<T>(some: Vec<T>, others: Vec<T>) -> impl Iterator<Item = T> {
+    let (mut some, mut others) = (some.into_iter(), others.into_iter());
+    std::iter::from_fn(move || {
+        std::mem::swap(&mut some, &mut others);
+        others.next().or_else(|| some.next())
+    })
 }
 
 fn rewritten(source: &str, changes: Vec<Change>) -> impl Iterator<Item = Rewritten> {
     let lines = Lines::of(source);
-    let one = move |Change { from, to, new, words }: Change| {
-        let (before, behind) = (source.get(..from)?, source.get(to..)?);
-        let text = format!("{before}{new}{behind}");
-        Some(Rewritten { line: lines.of_place(from), change: words, text, shared: 0 })
+    let one = move |change: Change| {
+        let text = change.text(source)?;
+        let lines = change.places.iter().map(|place| lines.of_place(place.from)).collect();
+        Some(Rewritten { lines, change: change.words, text, shared: 0 })
     };
     changes.into_iter().filter_map(one)
 }
@@ -153,7 +201,7 @@ fn with_parentheses(directive: &str, at: usize) -> Option<Change> {
     new.push(')');
     let from = directive.rfind(body)?;
     let words = format!("parentheses around {name} and its parameters");
-    Some(Change { from: at + from, to: at + from + body.len(), new, words })
+    Some(Change::of(at + from, at + from + body.len(), new, words))
 }
 
 /// Arguments of templates, two neighbours the other way round.
@@ -177,7 +225,7 @@ fn arguments_swapped(code: &str) -> Vec<Change> {
             if one != other && !one.is_empty() && !other.is_empty() {
                 let (new, words) =
                     (format!("{other}, {one}"), format!("<{other}, {one}> for <{one}, {other}>"));
-                found.push(Change { from: first, to: second_end, new, words });
+                found.push(Change::of(first, second_end, new, words));
             }
         }
     }
@@ -209,14 +257,22 @@ fn calls_changed(code: &str) -> Vec<Change> {
             Some((to, code.get(at..to)?, first)).filter(|_| !first.is_empty())
         };
         let Some((to, call, first)) = call() else { continue };
-        found.extend(["-", "+"].map(|sign| Change {
-            from: at,
-            to,
-            new: format!("({call} {sign} ({first}))"),
-            words: format!("{call} {sign} {first} instead of {call}"),
+        // What it gives is as wrong as what is taken of it.
+        let head = functions.iter().find(|&&(_, name)| name == word).map(|&(head, _)| head);
+        let given = head.and_then(|head| given_at(code, head));
+        found.extend(["-", "+"].map(|sign| {
+            let words = format!("{call} {sign} {first} instead of {call}");
+            Change::of(at, to, format!("({call} {sign} ({first}))"), words).and_about(given)
         }));
     }
     found
+}
+
+/// Where the last `return` of a function is whose parameters begin there.
+fn given_at(code: &str, head: usize) -> Option<usize> {
+    let rest = code.get(head..)?;
+    let (body, _) = rest.split_at(rest.find("\n}")?);
+    Some(head + body.rfind("return ")?)
 }
 
 /// Where the angle brackets end that a text begins with, if they may be those of a template.
@@ -278,30 +334,30 @@ fn numbers_changed(text: &str, begin: usize) -> Vec<Change> {
             None => digits.parse::<u64>().ok(),
         };
         let Some(value) = value else { continue };
-        let mut others = vec![value.checked_add(1), value.checked_sub(1)];
-        if value > 1 {
-            others.extend([value.checked_mul(2), Some(value / 2)]);
-            // A mask of a bit more; elements of four bytes.
-            let is_mask = value & value.wrapping_add(1) == 0;
-            let scaled = if is_mask {
-                value.checked_mul(2).and_then(|twice| twice.checked_add(1))
-            } else {
-                value.checked_mul(4)
-            };
-            others.push(scaled);
-        }
-        others.retain(|other| *other != Some(value));
-        let mut known = BTreeSet::new();
-        for other in others.into_iter().flatten().filter(|&other| known.insert(other)) {
-            found.push(Change {
-                from: begin + from,
-                to: begin + from + word.len(),
-                new: format!("{other}{suffix}"),
-                words: format!("{other} instead of {digits}"),
-            });
+        for other in whole_others(value) {
+            let (from, words) = (begin + from, format!("{other} instead of {digits}"));
+            found.push(Change::of(from, from + word.len(), format!("{other}{suffix}"), words));
         }
     }
     found
+}
+
+/// Whole numbers that may have been meant instead of one.
+fn whole_others(value: u64) -> Vec<u64> {
+    let mut others = vec![value.checked_add(1), value.checked_sub(1)];
+    if value > 1 {
+        others.extend([value.checked_mul(2), Some(value / 2)]);
+        // A mask of a bit more; elements of four bytes.
+        let is_mask = value & value.wrapping_add(1) == 0;
+        let scaled = if is_mask {
+            value.checked_mul(2).and_then(|twice| twice.checked_add(1))
+        } else {
+            value.checked_mul(4)
+        };
+        others.push(scaled);
+    }
+    let mut known = BTreeSet::from([value]);
+    others.into_iter().flatten().filter(|&other| known.insert(other)).collect()
 }
 
 /// Other members in the place of those that a line takes, of those that are taken anywhere.
@@ -310,12 +366,8 @@ fn members_changed(line: &str, begin: usize, all: &BTreeSet<&str>) -> Vec<Change
     for (at, word) in members(line) {
         let others = all.iter().filter(|other| **other != word).take(MOST_MEMBERS);
         for other in others {
-            found.push(Change {
-                from: begin + at,
-                to: begin + at + word.len(),
-                new: (*other).to_owned(),
-                words: format!(".{other} instead of .{word}"),
-            });
+            let (from, words) = (begin + at, format!(".{other} instead of .{word}"));
+            found.push(Change::of(from, from + word.len(), (*other).to_owned(), words));
         }
     }
     found
@@ -340,7 +392,8 @@ mod tests {
     use super::*;
 
     fn changes(of: &[Rewritten]) -> Vec<(u32, &str)> {
-        of.iter().map(|of| (of.line, of.change.as_str())).collect()
+        let first = |of: &Rewritten| of.lines.first().copied().unwrap_or(0);
+        of.iter().map(|of| (first(of), of.change.as_str())).collect()
     }
 
     #[test]
@@ -373,7 +426,7 @@ mod tests {
         let code = "__device__ int scan(int v, int* s);\n__device__ float f(int);\n\
                     int a = scan(n + 1, s) + f(n);\n";
         let all = calls_changed(code);
-        let new: Vec<&str> = all.iter().map(|of| of.new.as_str()).collect();
+        let new: Vec<&str> = all.iter().map(|of| of.places[0].new.as_str()).collect();
         assert_eq!(new, ["(scan(n + 1, s) - (n + 1))", "(scan(n + 1, s) + (n + 1))"]);
     }
 
@@ -381,7 +434,7 @@ mod tests {
     fn long_sources_are_not_copied_before_they_are_asked_for() {
         let source = format!("const int table[] = {{{}}};\n", "17, ".repeat(50_000));
         let first = definitions(&source).next().unwrap();
-        assert_eq!((first.line, first.text.len()), (1, source.len()));
+        assert_eq!((first.lines, first.text.len()), (BTreeSet::from([1]), source.len()));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use sparserl_emulator::ptx::Module;
 use super::super::diagnosis::Repair;
 use super::super::mutants::{Foreign, Instructions, Mutant};
 use super::super::verdict;
+use super::excerpt::Excerpt;
 use super::{FEW_WARPS, Kept, Operands, Trial, warps};
 use crate::candidate::raw::Rewritten;
 use crate::run::device::Geometry;
@@ -43,17 +44,35 @@ pub(super) struct Effort {
     barriers: usize,
     /// Other forms of the source that are compiled, as sources are.
     forms: usize,
-    /// Instructions that all of them execute.
+    /// Sources with other expressions that are compiled where nothing else makes it right.
+    expressions: usize,
+    /// Instructions that all of them execute but for these.
     instructions: u64,
+    /// Instructions that sources with other expressions execute.
+    of_expressions: u64,
 }
 
 impl Effort {
     /// For a result that is wrong.
-    pub(super) const RESULT: Self =
-        Self { sources: 40, mutants: 400, barriers: 0, forms: 24, instructions: 100_000_000 };
+    pub(super) const RESULT: Self = Self {
+        sources: 40,
+        mutants: 800,
+        barriers: 0,
+        forms: 24,
+        expressions: 80,
+        instructions: 80_000_000,
+        of_expressions: 30_000_000,
+    };
     /// For a launch with findings, which say where it is done wrong.
-    pub(super) const FINDINGS: Self =
-        Self { sources: 16, mutants: 400, barriers: 40, forms: 12, instructions: 30_000_000 };
+    pub(super) const FINDINGS: Self = Self {
+        sources: 16,
+        mutants: 600,
+        barriers: 40,
+        forms: 12,
+        expressions: 60,
+        instructions: 20_000_000,
+        of_expressions: 15_000_000,
+    };
 }
 
 /// A launch that mutants have to do right.
@@ -65,6 +84,7 @@ struct Tried<'t, D: Scalar> {
     how: &'t Options,
     reference: &'t Reference,
     geometry: Geometry,
+    excerpt: Option<&'t Excerpt>,
 }
 
 impl<D: Scalar> Tried<'_, D> {
@@ -83,7 +103,7 @@ impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
         operands: &Operands<D>,
         before: &Kept,
         how: &Options,
-        (longest, reference): (Option<u64>, &Reference),
+        (longest, reference, excerpt): (Option<u64>, &Reference, Option<&Excerpt>),
         mut left: Effort,
     ) -> Vec<Repair> {
         let is_short = |of: &Foreign<'_>| of.raw.source().len().max(of.ptx.len()) <= LONGEST_TEXT;
@@ -96,7 +116,7 @@ impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
         let budget = how.budget.min(longest.unwrap_or(OF_ENDLESS));
         let how = Options { budget, until_fault: true, ..how.clone() };
         let geometry = self.prepared.launch.geometry;
-        let tried = Tried { foreign, operands, before, how: &how, reference, geometry };
+        let tried = Tried { foreign, operands, before, how: &how, reference, geometry, excerpt };
         let mut repairs = Vec::new();
         // These are few, and each executes many times what the others do.
         self.try_launches(tried, &mut { left }, &mut repairs);
@@ -118,7 +138,9 @@ impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
         if repairs.is_empty() {
             let lines: BTreeSet<u32> = sources.into_values().collect();
             let all = foreign.raw.with_other_expressions(&lines);
-            self.try_sources(all, tried, &mut left, &mut repairs);
+            let Effort { expressions: sources, of_expressions: instructions, .. } = left;
+            let mut of_expressions = Effort { sources, instructions, ..left };
+            self.try_sources(all, tried, &mut of_expressions, &mut repairs);
         }
         repairs
     }
@@ -157,7 +179,7 @@ impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
             if repairs.iter().any(|known| known.is_like(&repair)) {
                 return;
             }
-            let tried = Tried { geometry, ..tried };
+            let tried = Tried { geometry, excerpt: None, ..tried };
             self.try_kernel(self.kernel, repair, tried, left, repairs);
         }
     }
@@ -169,11 +191,10 @@ impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
         left: &mut Effort,
         repairs: &mut Vec<Repair>,
     ) {
-        for Rewritten { line, change, text, shared } in all {
+        for Rewritten { lines, change, text, shared } in all {
             if left.sources == 0 || tried.is_over(repairs, left) {
                 return;
             }
-            let lines = BTreeSet::from([line]);
             let repair = Repair { counters: Vec::new(), lines, element: None, change };
             if repairs.iter().any(|known| known.is_like(&repair)) {
                 continue;
@@ -226,6 +247,7 @@ impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
         left: &mut Effort,
         repairs: &mut Vec<Repair>,
     ) {
+        let own = self.prepared.launch.geometry;
         let Geometry { grid, block, dynamic_shared, .. } = tried.geometry;
         let by = |launch: &Launch, memory: &mut Memory| {
             let launch = Launch { grid, block, dynamic_shared, ..launch.clone() };
@@ -236,6 +258,15 @@ impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
             Some(_) => Kept { workspace: tried.before.workspace.clone(), ..Kept::default() },
             None => tried.before.copied(),
         };
+        if let Some(excerpt) = tried.excerpt.filter(|_| tried.geometry == own) {
+            let with = (tried.operands, kept.copied());
+            let (may_be_right, executed) =
+                self.may_be_right(excerpt, kernel, tried.reference, with, tried.how);
+            left.instructions = left.instructions.saturating_sub(executed);
+            if !may_be_right {
+                return;
+            }
+        }
         let Ok(mut launched) = self.launch_by(by, tried.operands, kept) else { return };
         verdict::forgive_wraps(&mut launched.report);
         let executed = launched.report.counters.instructions;

@@ -115,7 +115,8 @@ impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
         }
         if findings.is_empty() {
             let mut failure = self.failure(operands, &launched, reference);
-            let of = (Some(longest), reference);
+            let excerpt = self.excerpt(&failure, None, operands, &kept, how);
+            let of = (Some(longest), reference, excerpt.as_ref());
             failure.repairs = self.repairs(operands, &kept, how, of, Effort::RESULT);
             findings = failure.findings();
         }
@@ -139,7 +140,10 @@ impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
         let failed = self.traced_from_begin(operands, before.copied(), &traced);
         let (Some(failed), Ok(reference)) = (failed, self.reference(operands)) else { return };
         let mut failure = self.failure(operands, &failed, &reference);
-        let of = (ends.then_some(longest), &reference);
+        let block = findings.first().filter(|_| ends).map(|finding| finding.block);
+        let excerpt =
+            block.and_then(|block| self.excerpt(&failure, Some(block), operands, before, how));
+        let of = (ends.then_some(longest), &reference, excerpt.as_ref());
         failure.repairs = self.repairs(operands, before, how, of, Effort::FINDINGS);
         if let (Some(repairs), Some(first)) = (failure.repairs_in_words(), findings.first_mut()) {
             first.detail += &format!("; {repairs}");

@@ -45,8 +45,7 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
             return Some(format!("with {change} in {name}[{element}]{at}"));
         }
         if repair.counters.is_empty() {
-            let line = repair.lines.first()?;
-            return Some(format!("with {change} at line {line}"));
+            return Some(format!("with {change} at {}", lines_in_words(&repair.lines)?));
         }
         let lines = self.most_lines(repair.counters.iter().copied(), MOST_LINES);
         if lines.is_empty() {
@@ -55,5 +54,15 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
         let constants = self.constants_of(repair.counters.iter().copied());
         let constants = constants.map(|text| format!(" ({text})")).unwrap_or_default();
         Some(format!("with {change} at {lines}{constants}"))
+    }
+}
+
+/// A few lines, in words.
+fn lines_in_words(lines: &BTreeSet<u32>) -> Option<String> {
+    let texts: Vec<String> = lines.iter().take(MOST_LINES).map(u32::to_string).collect();
+    match texts.as_slice() {
+        [] => None,
+        [one] => Some(format!("line {one}")),
+        [most @ .., last] => Some(format!("lines {} and {last}", most.join(", "))),
     }
 }

@@ -43,12 +43,9 @@ pub(super) fn apart(code: &str) -> Vec<Change> {
             given.push(name);
             let is_within = value.contains(['+', '[', '.']) || value.contains("->");
             if is_within && declared.contains('*') && !declared.contains("auto") {
-                found.push(Change {
-                    from: to - value.len(),
-                    to,
-                    new: format!(" (decltype({name}))((char*)({}) + {APART})", value.trim()),
-                    words: format!("{name} apart from what else is in shared memory"),
-                });
+                let new = format!(" (decltype({name}))((char*)({}) + {APART})", value.trim());
+                let words = format!("{name} apart from what else is in shared memory");
+                found.push(Change::of(to - value.len(), to, new, words));
             }
         }
         if given.is_empty() {
@@ -65,11 +62,9 @@ fn in_bytes(code: &str, from: usize) -> Option<Change> {
     let value = code.get(from..)?.split([';', '{', '}', ')', '(']).next()?;
     let (name, rest) = split_name(value.trim());
     let is_name = rest.is_empty() && name.starts_with(|first: char| first.is_ascii_alphabetic());
-    is_name.then(|| Change {
-        from,
-        to: from + value.len(),
-        new: format!(" 4 * {name}"),
-        words: format!("4 * {name} instead of {name}"),
+    is_name.then(|| {
+        let words = format!("4 * {name} instead of {name}");
+        Change::of(from, from + value.len(), format!(" 4 * {name}"), words)
     })
 }
 
@@ -81,8 +76,9 @@ mod tests {
     fn arrays_within_shared_memory_are_moved() {
         let code = "extern __shared__ char all[];\nint* a = (int*)all, n = 4;\nfloat* b = a + n;\n\
                     b += n;\nint c = b[0] + 1;\n";
+        let all = apart(code).into_iter();
         let changes: Vec<(String, String)> =
-            apart(code).into_iter().map(|of| (of.new, of.words)).collect();
+            all.map(|mut of| (of.places.remove(0).new, of.words)).collect();
         let moved = " (decltype(b))((char*)(a + n) + 32768)";
         let expected = [
             (moved, "b apart from what else is in shared memory"),

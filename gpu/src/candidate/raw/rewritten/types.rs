@@ -48,7 +48,20 @@ pub(super) fn widened(source: &str, code: &str) -> Vec<Change> {
     };
     let everywhere = by_type.into_values().filter(|places| !is_one_line(places));
     let all = by_line.into_values().chain(everywhere);
-    all.filter_map(|places| replaced(source, &places, has_double)).collect()
+    let wider = all.filter_map(|places| replaced(source, &places, has_double));
+    wider.chain(names_of_reals(code)).collect()
+}
+
+/// Changes of names that are given to whole numbers, to names of real ones.
+fn names_of_reals(code: &str) -> impl Iterator<Item = Change> {
+    code.match_indices("using ").filter_map(|(at, _)| {
+        let (head, _) = code.get(at..)?.split_once(';')?;
+        let (_, given) = head.split_once('=')?;
+        let from = at + head.len() - given.len();
+        let words = || format!("float instead of {}", given.trim());
+        let is_whole = matches!(given.trim(), "int" | "unsigned" | "unsigned int" | "long long");
+        is_whole.then(|| Change::of(from, at + head.len(), " float".to_owned(), words()))
+    })
 }
 
 /// Wider types in some places.
@@ -61,7 +74,7 @@ fn replaced(source: &str, places: &[(usize, &str)], has_double: bool) -> Option<
         done = at + word.len();
     }
     let words = format!("{} instead of {word}", wider(word, has_double)?);
-    Some(Change { from, to: last + last_word.len(), new, words })
+    Some(Change::of(from, last + last_word.len(), new, words))
 }
 
 #[cfg(test)]
@@ -74,8 +87,11 @@ mod tests {
     fn narrow_types_are_widened_line_by_line_and_everywhere() {
         let code = "extern __shared__ char memory[];\nunsigned char a;\n\
                     f((char)b, (float*)c);\nfloat d;\n";
-        let all: Vec<(usize, String, String)> =
-            widened(code, code).into_iter().map(|of| (of.from, of.new, of.words)).collect();
+        let of = |mut change: Change| {
+            let place = change.places.remove(0);
+            (place.from, place.new, change.words)
+        };
+        let all: Vec<(usize, String, String)> = widened(code, code).into_iter().map(of).collect();
         let of = |from, new: &str| (from, new.to_owned(), "int instead of char".to_owned());
         assert_eq!(all, [of(42, "int"), of(53, "int"), of(42, "int a;\nf((int")]);
         assert_eq!(widened(DOUBLE, DOUBLE).len(), 1);
