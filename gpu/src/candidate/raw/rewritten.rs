@@ -444,13 +444,13 @@ mod tests {
         assert_eq!(
             changes(&all),
             [
-                (1, ".y instead of .x"),
-                (1, ".x instead of .y"),
                 (2, "2 instead of 1"),
+                (1, ".y instead of .x"),
                 (2, "0 instead of 1"),
+                (1, ".x instead of .y"),
             ]
         );
-        assert_eq!(all[3].text, "a.x + threadIdx.x + a.y;\nb[0u] = f32(0.5f); // 7\n");
+        assert_eq!(all[2].text, "a.x + threadIdx.x + a.y;\nb[0u] = f32(0.5f); // 7\n");
         assert_eq!(expressions(source, &BTreeSet::new()).count(), 0);
     }
 

@@ -67,6 +67,25 @@ fn bits_are_taken_from_further_up_and_parities_turned_round() {
     assert!(code.mutants().any(|mutant| mutant.text(parity) == turned));
 }
 
+fn texts_of(line: &str) -> Vec<String> {
+    let code = Instructions::of(line, &BTreeMap::from([(1, 1)]));
+    code.mutants().map(|mutant| mutant.text(line).trim().to_owned()).collect()
+}
+
+#[test]
+fn quotients_bounds_and_signs_are_others() {
+    let up = "{ .reg .b32 %up; add.s32 %up, %r2, %r3; sub.s32 %up, %up, 1;  \
+              div.s32 %r1, %up, %r3; }";
+    assert!(texts_of("div.s32 %r1, %r2, %r3;").iter().any(|text| text == up));
+    let beside = "{ .reg .b32 %beside; sub.s32 %beside, %r3, 1;  setp.eq.s32 %p1, %r2, %beside; }";
+    assert!(texts_of("setp.eq.s32 %p1, %r2, %r3;").iter().any(|text| text == beside));
+    let other = "cvt.u64.u32 %rd1, %r2;";
+    assert!(texts_of("cvt.s64.s32 %rd1, %r2;").iter().any(|text| text == other));
+    let alone = "mov.pred %p3, %p2;";
+    assert!(texts_of("or.pred %p3, %p1, %p2;").iter().any(|text| text == alone));
+    assert!(texts_of("@%p1 bra $L;").iter().any(String::is_empty));
+}
+
 #[test]
 fn barriers_come_before_accesses() {
     let code = Instructions::of(PTX, &sources());

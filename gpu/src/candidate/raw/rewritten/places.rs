@@ -32,7 +32,9 @@ fn index_of(line: &str, from: usize) -> Option<&str> {
             '[' => depth += 1,
             ']' if depth == 0 => {
                 let index = rest.get(..at)?;
-                let has_name = index.contains(|c: char| c.is_ascii_lowercase());
+                let is_of_name =
+                    |(_, word): (usize, &str)| !word.starts_with(|c: char| c.is_ascii_digit());
+                let has_name = words(index, 0..index.len()).any(is_of_name);
                 return (has_name && index.len() <= LONGEST_INDEX).then_some(index);
             }
             ']' => depth -= 1,
@@ -82,12 +84,40 @@ pub(super) fn quotients(code: &str, line: &str, begin: usize) -> Vec<Change> {
             let (divisor, _) = split_name(rest.trim_start());
             let is_number = divisor.starts_with(|first: char| first.is_ascii_digit());
             let to = from + (rest.len() - rest.trim_start().len()) + divisor.len();
+            let said = line.get(at..to).unwrap_or_default();
             for ring in rings.iter().filter(|ring| is_number && **ring != divisor) {
                 let sign = if by.is_empty() { "/ " } else { by };
-                let words = format!("{sign}{ring} instead of {}", line[at..to].trim());
+                let words = format!("{sign}{ring} instead of {}", said.trim());
                 found.push(Change::of(begin + at, begin + to, format!("{sign}{ring}"), words));
             }
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(of: &[Change]) -> Vec<(&str, &str)> {
+        of.iter().map(|of| (of.places[0].new.as_str(), of.words.as_str())).collect()
+    }
+
+    #[test]
+    fn dimensions_and_elements_are_taken_elsewhere() {
+        let swapped = elsewhere("threadIdx.x * blockDim.y + a.x;", 0);
+        let words = "x and y of threads and blocks the other way round";
+        assert_eq!(all(&swapped), [("threadIdx.y * blockDim.x + a.x;", words)]);
+        let beside = elsewhere("a[i] = b[2];", 7);
+        assert_eq!(beside[0].places[0].from, 9);
+        let (plus, minus) = ("[i + 1] instead of [i]", "[i - 1] instead of [i]");
+        assert_eq!(all(&beside), [("(i) + 1", plus), ("(i) - 1", minus)]);
+    }
+
+    #[test]
+    fn quotients_go_with_remainders() {
+        let code = "stage = t % STAGES;\nround = t >> 1;\n";
+        let changes = quotients(code, "round = t >> 1;\n", 20);
+        assert_eq!(all(&changes), [("/ STAGES", "/ STAGES instead of >> 1")]);
+    }
 }
