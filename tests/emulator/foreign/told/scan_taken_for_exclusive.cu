@@ -1,5 +1,5 @@
 // A scan gives each lane the sum up to and with its own, and is taken for that of those before it.
-// SAYS: at line 26
+// SAYS: at lines 10 and 26
 // launch: spmv<<<ceil(num_rows / 32), 32>>>(row_offsets, columns, values, x, y, num_rows)
 __device__ int warp_scan(int v)
 {

@@ -1,5 +1,5 @@
 // A scan of a block gives each thread the sum of those before it, and is taken for where it ends.
-// SAYS: at line 33
+// SAYS: at lines 14 and 33
 // launch: spmv<<<ceil(num_rows / 64), 64>>>(row_offsets, columns, values, x, y, num_rows)
 __device__ int sum_before(int v, int* scratch)
 {
