@@ -5,6 +5,7 @@
 //! again after each.
 
 mod excerpt;
+mod given;
 mod repaired;
 mod retraced;
 mod strange;
@@ -19,9 +20,9 @@ use sparserl_core::reference::{self, Comparison, Reference};
 use sparserl_core::task::Task;
 use sparserl_emulator::code::Kernel;
 use sparserl_emulator::finding::FindingKind;
-use sparserl_emulator::launch::{Argument, Launch, LaunchError, Options, Report};
+use sparserl_emulator::launch::{Launch, LaunchError, Options, Report};
 use sparserl_emulator::machine::run;
-use sparserl_emulator::memory::{BufferId, MOST_BYTES, Memory, Variables};
+use sparserl_emulator::memory::{MOST_BYTES, Memory, Variables};
 
 use super::mutants::Foreign;
 use super::named_columns::{NamedColumns, words};
@@ -29,6 +30,8 @@ use super::{EmulationOptions, EmulatorError, Judgement, verdict};
 use crate::candidate::executable::{Parameter, Prepared};
 use crate::judge::{Before, Check, DISPLACEMENT, Input, Place, Thinning, thinning};
 use crate::run::device::Geometry;
+use given::Given;
+pub(super) use given::{fresh_workspace, give, launch_of};
 use strange::first_spread;
 
 /// Most elements of a dense operand that are held: 2 GiB in double precision.
@@ -96,14 +99,6 @@ struct Launched<D, R = Report> {
     report: R,
     output: Vec<D>,
     kept: Kept,
-}
-
-/// A launch's arguments, and what of them is written.
-pub(super) struct Given {
-    pub(super) arguments: Vec<Argument>,
-    /// Parsed signatures have one.
-    pub(super) output: Option<BufferId>,
-    working: Vec<BufferId>,
 }
 
 /// What outlives a launch.
@@ -490,60 +485,6 @@ pub(super) fn named_columns<A: Scalar>(
     let named = NamedColumns::of_rows(matrix, 0..matrix.rows())?;
     let is_few = named.matrix().cols() <= matrix.cols() / NAMED || elements > MOST_ELEMENTS;
     Ok(is_few.then_some(named))
-}
-
-/// Gives each parameter what it is; `input` and `output` make the dense operands' buffers.
-pub(super) fn give<D: Scalar>(
-    prepared: &Prepared,
-    memory: &mut Memory,
-    input: impl Fn(&mut Memory, &str) -> BufferId,
-    output: impl Fn(&mut Memory, &str) -> BufferId,
-    [alpha, beta]: [D::Accumulator; 2],
-    workspace: Vec<Vec<u8>>,
-) -> Given {
-    let Prepared { launch, arrays, names } = prepared;
-    let mut workspace = workspace.into_iter();
-    let mut given = Given { arguments: Vec::new(), output: None, working: Vec::new() };
-    for (&parameter, name) in launch.parameters.iter().zip(names) {
-        let argument = match parameter {
-            Parameter::Input => Argument::Buffer(input(memory, name)),
-            Parameter::Output => {
-                let buffer = output(memory, name);
-                given.output.get_or_insert(buffer);
-                Argument::Buffer(buffer)
-            }
-            Parameter::Alpha => Argument::Value(bytemuck::bytes_of(&alpha).to_vec()),
-            Parameter::Beta => Argument::Value(bytemuck::bytes_of(&beta).to_vec()),
-            Parameter::Array(index) => {
-                let bytes = arrays.get(index).map_or(&[][..], |array| array.bytes());
-                Argument::Buffer(memory.read_only(name, bytes))
-            }
-            Parameter::Workspace { .. } => {
-                let buffer = memory.writable(name, &workspace.next().unwrap_or_default());
-                given.working.push(buffer);
-                Argument::Buffer(buffer)
-            }
-            Parameter::I32(value) => Argument::Value(value.to_le_bytes().to_vec()),
-            Parameter::U32(value) => Argument::Value(value.to_le_bytes().to_vec()),
-            Parameter::U64(value) => Argument::Value(value.to_le_bytes().to_vec()),
-        };
-        given.arguments.push(argument);
-    }
-    given
-}
-
-pub(super) fn launch_of(prepared: &Prepared, arguments: Vec<Argument>) -> Launch {
-    let Geometry { grid, block, dynamic_shared, .. } = prepared.launch.geometry;
-    Launch { grid, block, dynamic_shared, arguments }
-}
-
-/// The memory of each parameter that is workspace, zero.
-pub(super) fn fresh_workspace(prepared: &Prepared) -> Vec<Vec<u8>> {
-    let bytes = |parameter: &Parameter| match *parameter {
-        Parameter::Workspace { bytes, .. } => usize::try_from(bytes).ok(),
-        _ => None,
-    };
-    prepared.launch.parameters.iter().filter_map(bytes).map(|n| vec![0; n]).collect()
 }
 
 /// What a wrong result looks like, computed with α and β as `how` says; its rows are those of the

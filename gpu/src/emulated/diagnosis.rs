@@ -299,13 +299,13 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
 }
 
 /// A block of a grid or a thread of a block by its number, as x, y, z.
-fn position(number: u32, [x, y, _]: [u32; 3]) -> [u32; 3] {
+pub(super) fn position(number: u32, [x, y, _]: [u32; 3]) -> [u32; 3] {
     let (x, y) = (x.max(1), y.max(1));
     [number % x, number / x % y, number / x / y]
 }
 
 /// The number of such a block or thread.
-fn number([x, y, z]: [u32; 3], [of_x, of_y, _]: [u32; 3]) -> u32 {
+pub(super) fn number([x, y, z]: [u32; 3], [of_x, of_y, _]: [u32; 3]) -> u32 {
     x + of_x.max(1) * (y + of_y.max(1) * z)
 }
 

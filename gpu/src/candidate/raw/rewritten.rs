@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use super::RawKernel;
 use super::listing::{Lines, parts, words};
 use super::source::{Code, parenthesised};
-use super::words::{is_name, last_name, split_name};
+use super::words::{integers, is_name, last_name, split_name};
 
 /// Bytes that the arguments of a template may take.
 const LONGEST_ARGUMENTS: usize = 160;
@@ -312,32 +312,58 @@ fn constants(code: &str) -> Vec<(usize, usize)> {
     found
 }
 
-/// Other whole numbers in the place of those of a text.
-fn numbers_changed(text: &str, begin: usize) -> Vec<Change> {
+/// A whole number of a text.
+struct Number<'s> {
+    from: usize,
+    digits: &'s str,
+    /// What says its type.
+    suffix: &'s str,
+    value: u64,
+}
+
+impl Number<'_> {
+    /// Another number in its place, in a text that begins there.
+    fn with(&self, other: u64, begin: usize) -> Place {
+        let from = begin + self.from;
+        let to = from + self.digits.len() + self.suffix.len();
+        Place { from, to, new: format!("{other}{}", self.suffix) }
+    }
+}
+
+/// The whole numbers of a text.
+fn whole_numbers(text: &str) -> Vec<Number<'_>> {
     let mut found = Vec::new();
     let bytes = text.as_bytes();
     let mut at = 0;
     while let Some(from) = text.get(at..).and_then(|rest| rest.find(|c: char| c.is_ascii_digit())) {
         let from = at + from;
         let rest = text.get(from..).unwrap_or_default();
-        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '.' && c != '_');
+        let end = rest.find(|c: char| !is_name(c) && c != '.');
         let word = rest.get(..end.unwrap_or(rest.len())).unwrap_or_default();
         at = from + word.len().max(1);
         let before = from.checked_sub(1).and_then(|before| bytes.get(before)).copied();
-        if before.is_some_and(|before| is_name(before.into()) || before == b'.') {
+        if word.contains('.')
+            || before.is_some_and(|before| is_name(before.into()) || before == b'.')
+        {
             continue;
         }
         let digits = word.trim_end_matches(['u', 'U', 'l', 'L']);
         let suffix = word.get(digits.len()..).unwrap_or_default();
-        let value = match digits.strip_prefix("0x") {
-            Some(hexadecimal) => u64::from_str_radix(hexadecimal, 16).ok(),
-            None => digits.parse::<u64>().ok(),
-        };
-        let Some(value) = value else { continue };
-        for other in whole_others(value) {
-            let (from, words) = (begin + from, format!("{other} instead of {digits}"));
-            found.push(Change::of(from, from + word.len(), format!("{other}{suffix}"), words));
+        if let Some(value) = integers(digits).next() {
+            found.push(Number { from, digits, suffix, value });
         }
+    }
+    found
+}
+
+/// Other whole numbers in the place of those of a text.
+fn numbers_changed(text: &str, begin: usize) -> Vec<Change> {
+    let mut found = Vec::new();
+    for number in whole_numbers(text) {
+        found.extend(whole_others(number.value).into_iter().map(|other| Change {
+            places: vec![number.with(other, begin)],
+            words: format!("{other} instead of {}", number.digits),
+        }));
     }
     found
 }

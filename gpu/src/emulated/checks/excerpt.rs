@@ -9,12 +9,12 @@ use sparserl_emulator::launch::{Launch, Options, Sample};
 use sparserl_emulator::machine::run_sample;
 use sparserl_emulator::memory::Memory;
 
-use super::super::diagnosis::Failure;
+use super::super::diagnosis::{Failure, number, position};
 use super::super::verdict;
 use super::{Kept, Operands, Trial};
 
 /// Blocks that begin with it are run along with one up to here: it may wait for them.
-const FIRST: u64 = 8;
+const FIRST: u32 = 8;
 /// How many times as many blocks a launch has to have at least.
 const PART: u64 = 4;
 
@@ -27,17 +27,13 @@ pub(super) struct Excerpt {
 
 impl Excerpt {
     /// The blocks up to one of a grid, or that one, if these are a small part of it.
-    fn sample_of([x, y, z]: [u32; 3], block: [u32; 3]) -> Option<Sample> {
-        let [x, y, z] = [x, y, z].map(u64::from);
-        let [of_x, of_y, of_z] = block.map(u64::from);
-        let number = (of_z * y + of_y) * x + of_x;
+    fn sample_of(grid: [u32; 3], block: [u32; 3]) -> Option<Sample> {
+        let number = number(block, grid);
         let first = if number < FIRST { 0 } else { number };
-        let blocks = (first..=number).map(|number| {
-            [number % x.max(1), number / x.max(1) % y.max(1), number / (x * y).max(1)]
-                .map(|at| at as u32)
-        });
+        let blocks = (first..=number).map(|number| position(number, grid));
         let blocks: Vec<[u32; 3]> = blocks.collect();
-        let is_part = blocks.len() as u64 * PART <= x * y * z;
+        let all: u64 = grid.into_iter().map(u64::from).product();
+        let is_part = blocks.len() as u64 * PART <= all;
         is_part.then_some(Sample { blocks, instructions: u64::MAX >> 2 })
     }
 }

@@ -179,7 +179,7 @@ impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
             if repairs.iter().any(|known| known.is_like(&repair)) {
                 return;
             }
-            let tried = Tried { geometry, excerpt: None, ..tried };
+            let tried = Tried { geometry, ..tried };
             self.try_kernel(self.kernel, repair, tried, left, repairs);
         }
     }
@@ -258,6 +258,7 @@ impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
             Some(_) => Kept { workspace: tried.before.workspace.clone(), ..Kept::default() },
             None => tried.before.copied(),
         };
+        // It is of the launch as it was.
         if let Some(excerpt) = tried.excerpt.filter(|_| tried.geometry == own) {
             let with = (tried.operands, kept.copied());
             let (may_be_right, executed) =

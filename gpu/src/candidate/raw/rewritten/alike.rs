@@ -3,8 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::words::{integers, is_name};
-use super::{Change, Place, whole_others};
+use super::{Change, Number, Place, whole_numbers, whole_others};
 
 /// Numbers that are changed where they are alike.
 const MOST_ALIKE: usize = 12;
@@ -15,9 +14,9 @@ const MOST_LINES: usize = 6;
 pub(super) fn alike(code: &str, lines: &BTreeSet<u32>) -> Vec<Change> {
     let numbers = numbers(code, lines);
     let mut found = fields(&numbers);
-    let mut same: BTreeMap<u64, Vec<&Number<'_>>> = BTreeMap::new();
-    for number in numbers.iter().filter(|number| number.value > 1) {
-        same.entry(number.value).or_default().push(number);
+    let mut same: BTreeMap<u64, Vec<&Placed<'_>>> = BTreeMap::new();
+    for of in numbers.iter().filter(|of| of.number.value > 1) {
+        same.entry(of.number.value).or_default().push(of);
     }
     let several = same.into_iter().filter(|(_, of)| {
         let lines: BTreeSet<u32> = of.iter().map(|number| number.line).collect();
@@ -33,42 +32,32 @@ pub(super) fn alike(code: &str, lines: &BTreeSet<u32>) -> Vec<Change> {
 }
 
 /// A number of a source.
-struct Number<'s> {
-    value: u64,
+struct Placed<'s> {
     line: u32,
-    from: usize,
-    word: &'s str,
+    /// Where the line begins.
+    begin: usize,
+    number: Number<'s>,
     /// Whether bits are moved by it.
     shifts: bool,
 }
 
-impl Number<'_> {
+impl Placed<'_> {
     fn with(&self, other: u64) -> Place {
-        let digits = self.word.trim_end_matches(['u', 'U', 'l', 'L']);
-        let suffix = self.word.get(digits.len()..).unwrap_or_default();
-        Place { from: self.from, to: self.from + self.word.len(), new: format!("{other}{suffix}") }
+        self.number.with(other, self.begin)
     }
 }
 
 /// The whole numbers of some lines.
-fn numbers<'s>(code: &'s str, lines: &BTreeSet<u32>) -> Vec<Number<'s>> {
+fn numbers<'s>(code: &'s str, lines: &BTreeSet<u32>) -> Vec<Placed<'s>> {
     let mut found = Vec::new();
     let mut begin = 0;
     for (line, text) in (1..).zip(code.split_inclusive('\n')) {
-        let mut at = 0;
-        while let Some(from) = text.get(at..).and_then(|rest| rest.find(is_name)) {
-            let from = at + from;
-            let rest = text.get(from..).unwrap_or_default();
-            let end = rest.find(|c: char| !is_name(c) && c != '.').unwrap_or(rest.len());
-            let word = rest.get(..end).unwrap_or_default();
-            at = from + end.max(1);
-            let is_number = word.starts_with(|first: char| first.is_ascii_digit());
-            let value = integers(word).next().filter(|_| is_number && !word.contains('.'));
-            if let Some(value) = value.filter(|_| lines.contains(&line)) {
-                let before = text.get(..from).unwrap_or_default().trim_end();
+        if lines.contains(&line) {
+            found.extend(whole_numbers(text).into_iter().map(|number| {
+                let before = text.get(..number.from).unwrap_or_default().trim_end();
                 let shifts = before.ends_with("<<") || before.ends_with(">>");
-                found.push(Number { value, line, from: begin + from, word, shifts });
-            }
+                Placed { line, begin, number, shifts }
+            }));
         }
         begin += text.len();
     }
@@ -76,18 +65,18 @@ fn numbers<'s>(code: &'s str, lines: &BTreeSet<u32>) -> Vec<Number<'s>> {
 }
 
 /// Changes of the width of a field: of what bits are moved by and of masks.
-fn fields(numbers: &[Number<'_>]) -> Vec<Change> {
-    let widths = numbers.iter().filter(|number| number.shifts).map(|number| number.value);
+fn fields(numbers: &[Placed<'_>]) -> Vec<Change> {
+    let widths = numbers.iter().filter(|of| of.shifts).map(|of| of.number.value);
     let widths: BTreeSet<u64> = widths.filter(|width| (2..31).contains(width)).collect();
     let mut found = Vec::new();
     for width in widths {
         for other in [width + 1, width + 2, width - 1, width * 2] {
             let mask = |width: u64| (1_u64 << width) - 1;
-            let place = |number: &Number<'_>| {
-                if number.shifts {
-                    (number.value == width).then(|| number.with(other))
+            let place = |of: &Placed<'_>| {
+                if of.shifts {
+                    (of.number.value == width).then(|| of.with(other))
                 } else {
-                    (number.value == mask(width)).then(|| number.with(mask(other)))
+                    (of.number.value == mask(width)).then(|| of.with(mask(other)))
                 }
             };
             let places: Vec<Place> = numbers.iter().filter_map(place).collect();
