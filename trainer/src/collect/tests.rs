@@ -1,9 +1,10 @@
 use std::convert::Infallible;
 use std::path::Path;
 
+use half::f16;
 use sparserl_core::codegen::CudaSource;
 use sparserl_core::kernel::Candidate;
-use sparserl_core::matrix::CsrView;
+use sparserl_core::matrix::{CsrView, Offsets};
 use sparserl_core::outcome::{Abilities, Evaluation, Measurement, Samples, Timing};
 use sparserl_core::results::ValueSource;
 use sparserl_gpu::compile::nvrtc::Version;
@@ -141,4 +142,23 @@ fn two_processes_share_a_corpus_and_the_reference_is_measured_again_and_again() 
         assert!(places.into_iter().all(|program| *program == reference));
         assert!(recording.programs.len() > 1);
     }
+}
+
+#[test]
+fn a_task_is_left_out_where_its_results_may_overflow() {
+    let row = |values: Vec<f16>| {
+        let columns = (0..values.len() as u32).collect();
+        let offsets = Offsets::U32(vec![0, values.len() as u32]);
+        Csr::new(1, values.len(), offsets, columns, values).unwrap()
+    };
+    // As an LP has them: each is held in half precision, their sums are not.
+    let large = row(vec![f16::from_f32(30_000.0); 8]);
+    let long = row(vec![f16::ONE; 50_000]);
+    let task = "spmm 8 f16".parse().unwrap();
+    let is_met = |matrix: &Csr<f16>| {
+        let run = |_: &PolicyInput<'_>| Err::<(), ()>(());
+        for_each_task(matrix, &[task], Target::H200, run).is_err()
+    };
+    assert!(!is_met(&large));
+    assert!(is_met(&long));
 }
