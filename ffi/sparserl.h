@@ -20,7 +20,8 @@
 // Text: "learned" (default), "cost", or the folder of an exported policy. For contexts.
 #define SPARSERL_OPTION_POLICY 1
 
-// Text: folder for compiled kernels, instead of the user's cache folder. For contexts.
+// Text: folder for compiled kernels, and for what was chosen, instead of the user's cache folder.
+// For contexts.
 #define SPARSERL_OPTION_CACHE_FOLDER 2
 
 // int32_t: number of the device, or -1 for none; by default the first, if there is one. For
@@ -38,7 +39,8 @@
 
 // uint64_t: products that are expected; they decide what planning may cost. 0 is plain CSR at
 // once, and nothing else. Default 100000. Kernels are chosen by their times in a chain of
-// products, with a warm cache. For plans, like all that follow.
+// products, with a warm cache. What was chosen for a pattern is remembered, so that later plans of
+// fewer calls have it, and have it sooner. For plans, like all that follow.
 #define SPARSERL_OPTION_EXPECTED_CALLS 100
 
 // int32_t: 1 measures programs on the GPU, 0 never does, -1 (default) where the expected calls are

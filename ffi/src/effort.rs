@@ -6,8 +6,15 @@ use crate::options::{Measure, PlanOptions};
 
 /// The share of plain CSR's time that a better kernel saves, about as often less as more.
 const SAVING: f64 = 0.3;
-/// Seconds that choosing and compiling take, about.
+/// Seconds that choosing and compiling take, about: what is to be saved where somebody waits for
+/// it.
 const CHOOSING: f64 = 0.1;
+/// Seconds to save from which a program is chosen beside the calls. It may be there too late for
+/// these, and is remembered for those of later plans.
+const CHOOSING_BESIDE: f64 = 0.02;
+/// Seconds to save from which a program is looked for that was chosen before: about what looking,
+/// packing and loading take.
+const REMEMBERING: f64 = 0.005;
 /// Seconds to save from which programs are measured: opening a device for it takes one of them.
 const MEASURING: f64 = 3.0;
 /// How long programs are measured at most, in seconds.
@@ -18,6 +25,8 @@ const LONGEST: f64 = 60.0;
 pub(crate) enum Effort {
     /// Nothing.
     None,
+    /// A program is taken that the policy chose for an earlier plan, if it did.
+    Remember,
     /// The policy chooses a program.
     Choose,
     /// Programs are measured for so long.
@@ -36,15 +45,23 @@ impl Effort {
         }
         let saved = options.expected_calls as f64 * csr_seconds * SAVING;
         let budget = Duration::from_secs_f64((saved / 2.0).clamp(MEASURING, LONGEST));
+        if options.deterministic {
+            // What every run ends with depends neither on times nor on what was chosen before.
+            return if saved >= CHOOSING { Self::Choose } else { Self::None };
+        }
         match options.measure {
-            // Times differ from run to run, and with them what is found fastest.
-            _ if options.deterministic && saved >= CHOOSING => Self::Choose,
-            Measure::Always if !options.deterministic => Self::Measure(budget),
-            _ if saved < CHOOSING => Self::None,
+            Measure::Always => Self::Measure(budget),
+            _ if saved < REMEMBERING => Self::None,
+            _ if saved < CHOOSING_BESIDE => Self::Remember,
             Measure::Worthwhile if saved >= MEASURING => Self::Measure(budget),
             _ => Self::Choose,
         }
     }
+}
+
+/// Why a plan stays plain CSR that so many calls are expected of.
+pub(crate) fn too_few(calls: u64) -> String {
+    format!("plain CSR: {calls} calls are too few to pay for a search")
 }
 
 #[cfg(test)]
@@ -61,6 +78,9 @@ mod tests {
         use Measure::{Always, Never, Worthwhile};
         assert_eq!(of(0, Always, false), Effort::None);
         assert_eq!(of(1_000, Worthwhile, false), Effort::None);
+        assert_eq!(of(3_000, Worthwhile, false), Effort::Remember);
+        assert_eq!(of(10_000, Never, false), Effort::Choose);
+        assert_eq!(of(10_000, Worthwhile, true), Effort::None);
         assert_eq!(of(100_000, Worthwhile, false), Effort::Choose);
         assert_eq!(of(4_000_000, Worthwhile, false), Effort::Measure(Duration::from_secs(6)));
         assert_eq!(of(u64::MAX, Worthwhile, false), Effort::Measure(Duration::from_secs(60)));

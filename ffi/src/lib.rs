@@ -12,8 +12,8 @@
 //!   is kept for the thread.
 //! - `handle` gives out handles that are never dereferenced: one that was destroyed, or is of
 //!   another kind, is an error and no crash.
-//! - `plan` is what a plan is; `make` makes it; `search` finds better programs for it; `file`
-//!   keeps it.
+//! - `plan` is what a plan is; `make` makes it; `search` finds better programs for it, and
+//!   `remembered` keeps which they were; `file` keeps a plan.
 //! - `operands` says how dense operands may lie, `copies` copies those that are column-major.
 //! - `huge_pages` is the allocator.
 //!
@@ -40,6 +40,7 @@ mod plain;
 mod plan;
 mod progress;
 mod query;
+mod remembered;
 mod scatter;
 mod search;
 mod side;

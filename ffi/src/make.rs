@@ -12,7 +12,7 @@ use sparserl_core::task::Task;
 
 use crate::context::{Context, Searching};
 use crate::copies::{copies_bytes, limit_left};
-use crate::effort::Effort;
+use crate::effort::{self, Effort};
 use crate::kernel::{Known, PlanKernel, Recipe};
 use crate::matrix::{Matrix, with_view};
 use crate::options::PlanOptions;
@@ -85,7 +85,7 @@ impl Plan {
         if effort == Effort::None {
             let why = match self.options.expected_calls {
                 0 => "plain CSR: no calls are expected, so nothing was searched for".to_owned(),
-                calls => format!("plain CSR: {calls} calls are too few to pay for a search"),
+                calls => effort::too_few(calls),
             };
             self.sides().for_each(|side| side.settle(&why));
             return Ok(());

@@ -31,6 +31,11 @@ impl Matrix {
         self.hash.get_or_init(|| hash_of(&self.entries))
     }
 
+    /// A hash of its transpose's pattern, which is made anew with each call.
+    pub(crate) fn transposed_pattern(&self) -> String {
+        hash_of(self.transposed())
+    }
+
     /// Its pattern, to be kept without the matrix.
     pub(crate) fn kept_pattern(&self) -> Pattern {
         match self.hash.get() {

@@ -1,12 +1,14 @@
 //! The search for a better kernel than plain CSR: the same pipeline as that of `sparserl-cli gen`.
 
+use std::borrow::Cow;
+use std::cell::LazyCell;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use sparserl_core::decode::{Choice, Choices as _, PolicyInput};
+use sparserl_core::decode::{Choice, Choices as _, PolicyError, PolicyInput};
 use sparserl_core::kernel::Kernel;
 use sparserl_core::language::Program;
 use sparserl_core::layout::CostModel;
@@ -15,16 +17,18 @@ use sparserl_core::outcome::{Objective, Outcome, Regime};
 use sparserl_core::pipeline::{self, BATCH, Budget, PipelineError, Request, Tools};
 use sparserl_core::results::ranking;
 use sparserl_core::structure::{Answers, MatrixStats};
+use sparserl_core::task::Values;
 use sparserl_gpu::compile::nvrtc::Cubin;
 use sparserl_gpu::emulated::checker::{Checker, Unjudged};
 use sparserl_gpu::evaluator::GpuEvaluator;
 use sparserl_gpu::worker::Protocol;
 
 use crate::context::Gpu;
-use crate::effort::Effort;
+use crate::effort::{self, Effort};
 use crate::kernel::{Known, PlanKernel};
 use crate::matrix::Matrix;
 use crate::plan::Plan;
+use crate::remembered::Case;
 use crate::side::{Op, origins};
 use crate::status::{Failure, Status};
 
@@ -60,8 +64,9 @@ pub(crate) fn better<T: Scalar>(
 ) -> Result<Found, Failure> {
     let context = &*plan.context;
     let stats = Arc::new(MatrixStats::again(matrix, answers));
-    let input = PolicyInput::new(Arc::clone(&stats), plan.task, context.target);
-    let costs = CostModel::new(stats, plan.task, context.target);
+    // Not needed where what was chosen before is taken as it is.
+    let input = LazyCell::new(|| PolicyInput::new(Arc::clone(&stats), plan.task, context.target));
+    let costs = CostModel::new(Arc::clone(&stats), plan.task, context.target);
     let policy = context.policy().map_err(Failure::internal)?;
     let side = plan.side(op)?;
     let (csr, csr_predicted) = {
@@ -86,9 +91,22 @@ pub(crate) fn better<T: Scalar>(
     if let Some(over) = over() {
         return Ok(over);
     }
-    let mut offered = policy.choices(&input, OBJECTIVE);
+    let mut offered = LazyCell::new(|| policy.choices(&input, OBJECTIVE));
+    let pattern = match op {
+        Op::None => Cow::Borrowed(whole.pattern()),
+        Op::Transpose => Cow::Owned(whole.transposed_pattern()),
+    };
     let mut choose = |considered: usize| -> Result<Vec<Choice>, Failure> {
-        let mut choices = offered.first(considered).map_err(Failure::internal)?;
+        let is_fixed = plan.task.values == Values::Fixed;
+        let case = Case {
+            pattern: &pattern,
+            distinct_values: is_fixed.then(|| stats.distinct_values()).flatten(),
+            task: plan.task,
+            target: context.target,
+            policy,
+            count: considered,
+        };
+        let mut choices = choices_of(plan, effort, &case, || offered.first(considered))?;
         if let Some(left) = plan.memory_left() {
             choices.retain(|choice| costs.cost(&choice.program).matrix_bytes <= left);
         }
@@ -97,7 +115,7 @@ pub(crate) fn better<T: Scalar>(
     };
     let considered = match effort {
         Effort::Measure(time) => Budget::Time(time).candidates(),
-        Effort::None | Effort::Choose => CHOSEN + SPARE,
+        Effort::None | Effort::Remember | Effort::Choose => CHOSEN + SPARE,
     };
     let mut choices = choose(considered)?;
     if let Some(over) = over() {
@@ -105,7 +123,10 @@ pub(crate) fn better<T: Scalar>(
     }
     let words = policy.in_words();
     if choices.is_empty() {
-        return Ok(Found::Nothing(format!("plain CSR: {words} found nothing better")));
+        return Ok(Found::Nothing(match effort {
+            Effort::Remember => effort::too_few(plan.options.expected_calls),
+            _ => format!("plain CSR: {words} found nothing better"),
+        }));
     }
     // What is not measured takes the place of plain CSR only where it is predicted to be faster.
     let unmeasured = |mut choices: Vec<Choice>| {
@@ -178,6 +199,23 @@ pub(crate) fn better<T: Scalar>(
         }
     }
     Err(refused.unwrap_or_else(|| Failure::internal("no program was found right")))
+}
+
+/// What the policy chooses for a case, or has chosen for an earlier plan.
+fn choices_of(
+    plan: &Plan,
+    effort: Effort,
+    case: &Case<'_>,
+    choose: impl FnOnce() -> Result<Vec<Choice>, PolicyError>,
+) -> Result<Vec<Choice>, Failure> {
+    let remembered = &plan.context.remembered;
+    let choices = match effort {
+        Effort::Remember => return Ok(remembered.find(case).unwrap_or_default()),
+        // The same in every run, whatever stands in a folder.
+        _ if plan.options.deterministic => choose(),
+        _ => remembered.fetch(case, choose),
+    };
+    choices.map_err(Failure::internal)
 }
 
 /// A program, and what is known of it.

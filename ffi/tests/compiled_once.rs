@@ -2,12 +2,14 @@
 
 #![allow(clippy::unwrap_used, reason = "test code")]
 
+mod calls;
+
 use std::collections::BTreeMap;
-use std::ffi::CStr;
 use std::path::Path;
 use std::ptr;
 use std::sync::Mutex;
 
+use calls::{Setting, matrix, number, ok, text, with_options};
 use log::{LevelFilter, Log, Metadata, Record};
 use sparserl::api::*;
 
@@ -30,59 +32,6 @@ impl Log for Counting {
     }
 
     fn flush(&self) {}
-}
-
-#[track_caller]
-fn ok(status: sparserl_status) {
-    // SAFETY: the text is a C string, and no other call of this thread fails meanwhile.
-    let error = unsafe { CStr::from_ptr(sparserl_last_error()) };
-    assert_eq!(status, SPARSERL_SUCCESS, "{error:?}");
-}
-
-/// An option and the bytes of its value.
-type Setting = (i32, Vec<u8>);
-
-fn with_options<R>(settings: &[Setting], use_them: impl FnOnce(*mut sparserl_options) -> R) -> R {
-    let mut options = ptr::null_mut();
-    // SAFETY: it is a place for a handle.
-    ok(unsafe { sparserl_options_create(&raw mut options) });
-    for (option, value) in settings {
-        // SAFETY: so many bytes are there.
-        ok(unsafe { sparserl_options_set(options, *option, value.as_ptr().cast(), value.len()) });
-    }
-    let used = use_them(options);
-    // SAFETY: it is a handle.
-    ok(unsafe { sparserl_options_destroy(options) });
-    used
-}
-
-/// A tridiagonal matrix.
-fn matrix(context: *mut sparserl_context) -> *mut sparserl_matrix {
-    const ROWS: i32 = 500;
-    let (mut offsets, mut columns) = (vec![0], Vec::new());
-    for row in 0..ROWS {
-        columns.extend((row - 1).max(0)..(row + 2).min(ROWS));
-        offsets.push(columns.len() as i32);
-    }
-    let values = vec![1.0_f64; columns.len()];
-    let csr = sparserl_csr {
-        rows: ROWS.into(),
-        cols: ROWS.into(),
-        nnz: columns.len() as i64,
-        row_offsets: offsets.as_ptr().cast(),
-        column_indices: columns.as_ptr().cast(),
-        values: values.as_ptr().cast(),
-        offset_type: SPARSERL_I32,
-        index_type: SPARSERL_I32,
-        value_type: SPARSERL_F64,
-        index_base: 0,
-        location: SPARSERL_HOST,
-        reserved: [0; 3],
-    };
-    let mut matrix = ptr::null_mut();
-    // SAFETY: the arrays are what the structure says, and there is a place for a handle.
-    ok(unsafe { sparserl_matrix_create(context, &raw const csr, &raw mut matrix) });
-    matrix
 }
 
 /// How many sources are compiled for a plan, each once for each side of the plan.
@@ -110,8 +59,6 @@ fn compiled(
 fn what_is_judged_is_what_is_used() {
     log::set_logger(&Counting).unwrap();
     log::set_max_level(LevelFilter::Debug);
-    let text = |option, text: &str| (option, text.as_bytes().to_owned());
-    let number = |option, number: i32| (option, number.to_ne_bytes().to_vec());
     // Nothing can be kept below a file: whatever is compiled twice is seen twice.
     let no_folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml/cache");
     let settings = [

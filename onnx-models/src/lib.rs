@@ -25,5 +25,5 @@ pub mod terms;
 
 pub use engine::{Engine, EngineError, OnnxRuntime};
 pub use model::{DECODER, Description, ENCODER, Model, ModelError};
-pub use opened::{OpenError, OpenedChoices, OpenedPolicy, PolicySource};
+pub use opened::{COST_VERSION, OpenError, OpenedChoices, OpenedPolicy, PolicySource};
 pub use policy::OnnxPolicy;

@@ -131,6 +131,12 @@ impl<'a> MatrixStats<'a> {
         self.answers.scan.get_or_init(|| Scan::of(&self.pattern))
     }
 
+    /// Number of distinct values, where they are at most 256.
+    #[must_use]
+    pub fn distinct_values(&self) -> Option<usize> {
+        self.value_table().map(Table::len)
+    }
+
     /// The distinct values, where there are few.
     pub(crate) fn value_table(&self) -> Option<&Table> {
         self.answers.values.get_or_init(|| (self.find_values)()).as_ref()

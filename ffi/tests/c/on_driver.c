@@ -287,6 +287,48 @@ static void deterministic(void) {
   free(programs[1]);
 }
 
+/* What was chosen for a pattern is remembered: plans of calls that do not pay for choosing have it, too. */
+static void remembered(const char *folder) {
+  char cache[4096];
+  snprintf(cache, sizeof cache, "%s/cache", folder);
+  sparserl_options *options = NULL;
+  sparserl_context *own = NULL;
+  sparserl_matrix *same = NULL;
+  OK(sparserl_options_create(&options));
+  set_text(options, SPARSERL_OPTION_POLICY, "cost");
+  set_text(options, SPARSERL_OPTION_CACHE_FOLDER, cache);
+  OK(sparserl_context_create(options, &own));
+  OK(sparserl_options_destroy(options));
+  OK(sparserl_matrix_create(own, &g.csr, &same));
+  const char *why[] = {"no calls are expected", "are too few", "chosen by the cost model", "chosen by the cost model"};
+  uint64_t calls[] = {0, 0, 100000000, 0};
+  char *programs[4];
+  for (int i = 0; i < 4; ++i) {
+    sparserl_plan *plan = NULL;
+    OK(sparserl_options_create(&options));
+    set_int(options, SPARSERL_OPTION_TRANSPOSE_TOO, 1);
+    set_int(options, SPARSERL_OPTION_MEASURE, 0);
+    set_calls(options, calls[i]);
+    OK(sparserl_plan_create(own, same, options, &plan));
+    OK(sparserl_plan_wait(plan));
+    for (int32_t op = SPARSERL_OP_NONE; op <= SPARSERL_OP_TRANSPOSE; ++op)
+      REQUIRE(text_has(plan, op, SPARSERL_TEXT_WHY, why[i]));
+    /* A hundredth of a second is to be saved. */
+    if (i == 0)
+      calls[1] = calls[3] =
+          (uint64_t)(0.01 / 0.3 / number_of(plan, SPARSERL_OP_NONE, SPARSERL_NUMBER_PREDICTED_SECONDS));
+    programs[i] = text_of(plan, SPARSERL_OP_TRANSPOSE, SPARSERL_TEXT_PROGRAM);
+    OK(sparserl_plan_destroy(plan));
+    OK(sparserl_options_destroy(options));
+  }
+  REQUIRE(strcmp(programs[1], programs[0]) == 0);
+  REQUIRE(strcmp(programs[2], programs[0]) != 0);
+  REQUIRE(strcmp(programs[3], programs[2]) == 0);
+  for (int i = 0; i < 4; ++i) free(programs[i]);
+  OK(sparserl_matrix_destroy(same));
+  OK(sparserl_context_destroy(own));
+}
+
 /* What was not measured takes the place of plain CSR only where it is predicted to be faster, whatever the policy
  * thinks of it. */
 static void predicted(void) {
@@ -495,6 +537,7 @@ int main(int count, char **arguments) {
   loaded_with_options(arguments[1]);
   empty();
   deterministic();
+  remembered(arguments[1]);
   predicted();
   from_device();
   fused();
