@@ -59,7 +59,7 @@ for target in $(cargo fuzz list); do
   artifacts=$(count "fuzz/artifacts/$target")
   run fuzz/smoke.sh "$seconds" "$target"
   if [ $found -gt 0 ]; then failed+=("$target"); fi
-  executions=$(awk '/stat::number_of_executed_units:/ { sum += $2 } END { printf "%.0f", sum }' "$log")
+  executions=$(awk '/stat::number_of_executed_units:/ { sum += $NF } END { printf "%.0f", sum }' "$log")
   new=$(($(count "fuzz/corpus/$target") - entries))
   artifacts=$(($(count "fuzz/artifacts/$target") - artifacts))
   # Of what was found some leaves no file, as a target that does not build.

@@ -25,15 +25,20 @@ if [ -w /dev/shm ]; then export TMPDIR=/dev/shm; fi
 
 if [ $# -gt 0 ]; then targets=("$@"); else mapfile -t targets < <(cargo fuzz list); fi
 cargo fuzz build
-for target in "${targets[@]}"; do
-  corpus=fuzz/corpus/$target
+# Each core has one target after the other; what is said begins with the target's name.
+smoke() {
+  local target=$1 seconds=$2 corpus=fuzz/corpus/$1 dictionary=fuzz/dictionaries/$1.dict
   mkdir -p "$corpus"
-  seeds=("fuzz/seeds/$target")
-  options=(-max_total_time="$seconds" -max_len=16384 -timeout=60 -rss_limit_mb=4096 -print_final_stats=1)
+  local seeds=("fuzz/seeds/$target")
+  local options=(-max_total_time="$seconds" -max_len=16384 -timeout=60 -rss_limit_mb=4096 -print_final_stats=1)
   if [ "$target" = program_text ]; then seeds+=(tests/golden); fi
-  dictionary=fuzz/dictionaries/$target.dict
   if [ -e "$dictionary" ]; then options+=(-dict="$dictionary"); fi
-  echo "fuzzing $target for $seconds s"
+  echo "$target: for $seconds s"
   cargo fuzz run "$target" "$corpus" "${seeds[@]}" -- "${options[@]}" 2>&1 |
-    grep -vE '^#[0-9]+\s+(NEW|REDUCE|RELOAD|pulse)|NEW_FUNC|^[[:space:]]*$'
-done
+    grep --line-buffered -vE '^#[0-9]+\s+(NEW|REDUCE|RELOAD|pulse)|NEW_FUNC|^[[:space:]]*$' |
+    sed -u "s/^/$target: /"
+  # With this status xargs begins no other.
+  [ "${PIPESTATUS[0]}" = 0 ] || exit 255
+}
+export -f smoke
+printf '%s\0' "${targets[@]}" | xargs -0 -P "$(nproc)" -I{} bash -c 'smoke "$@"' - {} "$seconds"

@@ -24,9 +24,11 @@ AR
 chmod +x "$temporary/ar"
 
 rustup target add "${targets[@]}"
+# All at once, so that both what they share is built once and no core waits for another.
+check=(cargo check --locked --quiet --package sparserl-cli)
 for target in "${targets[@]}"; do
-    echo "checking for $target" >&2
     name=${target//-/_}
-    env "CC_$name=true" "CXX_$name=true" "AR_$name=$temporary/ar" \
-        cargo check --locked --quiet --package sparserl-cli --target "$target"
+    export "CC_$name=true" "CXX_$name=true" "AR_$name=$temporary/ar"
+    check+=(--target "$target")
 done
+"${check[@]}"
