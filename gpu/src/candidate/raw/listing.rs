@@ -1,7 +1,7 @@
 //! What a source says of its lines where machine code has no trace of it: of loops that are
 //! unrolled and of constants that are folded, no instruction is left whose line could be named.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::source::Code;
 use super::words::{is_name, last_name, split_name};
@@ -18,6 +18,8 @@ pub(crate) struct Listing<'s> {
     code: Code<'s>,
     /// Where each constant is defined; those that are defined in several places are in none.
     constants: BTreeMap<String, Option<u32>>,
+    /// Macros among them that stand for an expression of what they are given.
+    of_arguments: BTreeSet<String>,
 }
 
 impl<'s> Listing<'s> {
@@ -32,15 +34,18 @@ impl<'s> Listing<'s> {
                 *known = None;
             }
         };
+        let mut of_arguments = BTreeSet::new();
         for (at, directive) in code.directives() {
-            if let Some(name) = macro_of(directive) {
-                define(name, at);
+            let Some(Macro { name, takes_arguments }) = macro_of(directive) else { continue };
+            define(name, at);
+            if takes_arguments {
+                of_arguments.insert(name.to_owned());
             }
         }
         for (at, name) in constants_of(&code.code) {
             define(name, at);
         }
-        Self { code, constants }
+        Self { code, constants, of_arguments }
     }
 
     /// The line on which the innermost loop begins that a line is in and does not begin itself.
@@ -55,7 +60,8 @@ impl<'s> Listing<'s> {
         Some(Lines::of(code).of_place(at)).filter(|&head| head != line)
     }
 
-    /// The constants that a line names, each with the line that defines it, if that is another.
+    /// The constants that a line names, each with the line that defines it, if that is another:
+    /// those that are given nothing first.
     pub(crate) fn constants_at(&self, line: u32) -> Vec<(&str, u32)> {
         let Some((start, text)) = self.line(line) else { return Vec::new() };
         let names = words(&self.code.code, start..start + text.len());
@@ -68,6 +74,7 @@ impl<'s> Listing<'s> {
                 found.push((name, defined));
             }
         }
+        found.sort_by_key(|&(name, _)| self.of_arguments.contains(name));
         found
     }
 
@@ -163,11 +170,22 @@ fn gives_zero(text: &str) -> bool {
     })
 }
 
-/// The name of a macro that takes nothing and stands for something.
-fn macro_of(directive: &str) -> Option<&str> {
+/// A macro that stands for something, and for an expression where it takes arguments.
+struct Macro<'s> {
+    name: &'s str,
+    takes_arguments: bool,
+}
+
+fn macro_of(directive: &str) -> Option<Macro<'_>> {
     let rest = directive.trim_start_matches('#').trim_start().strip_prefix("define")?;
     let (name, body) = split_name(rest.trim_start());
-    (!name.is_empty() && !body.starts_with('(') && !body.trim().is_empty()).then_some(name)
+    let (takes_arguments, body) = match body.strip_prefix('(') {
+        Some(rest) => (true, rest.split_once(')')?.1),
+        None => (false, body),
+    };
+    let is_statement = takes_arguments && body.contains([';', '{']);
+    let stands_for_something = !name.is_empty() && !body.trim().is_empty() && !is_statement;
+    stands_for_something.then_some(Macro { name, takes_arguments })
 }
 
 /// Whether what follows the head of a loop, from its parenthesis on, goes as far as a place.
@@ -292,7 +310,7 @@ __global__ void f(const int* rows, float* y) {
         for (;;) { break; }
         y[1] = twice(TILE);
     }
-    y[2] = 0;
+    y[2] = MIN(y[1], TILE);
 }
 ";
 
@@ -301,6 +319,7 @@ __global__ void f(const int* rows, float* y) {
         let listing = Listing::of(SOURCE);
         assert_eq!(listing.constants_at(3), []);
         assert_eq!(listing.constants_at(4), [("BLOCK", 1)]);
+        assert_eq!(listing.constants_at(20), [("TILE", 11), ("MIN", 2)]);
         assert_eq!(listing.constants_at(13), [("half", 7)]);
         assert_eq!(listing.constants_at(14), [("steps", 5), ("ROWS", 4), ("MASK", 12)]);
         assert_eq!(listing.constants_at(15), [("EMPTY", 3)]);

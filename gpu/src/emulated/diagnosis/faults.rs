@@ -32,7 +32,9 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
                     .origin_of(finding, address.address)
                     .filter(|more| known.insert(more.clone())),
                 FindingKind::Uninitialised => self.stores_beside(address),
-                FindingKind::Race => self.choice_of(address.address, finding.ptx_line),
+                FindingKind::Race => self
+                    .choice_of(address.address, finding.ptx_line)
+                    .or_else(|| self.constants_beside(finding)),
                 _ => None,
             };
             if let Some(more) = more {
@@ -62,6 +64,12 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
         let stores = self.trace.stores_in_shared(self.kernel, array);
         let lines = self.lines(stores.into_iter());
         (!lines.is_empty()).then(|| format!("other elements of it are stored at {lines}"))
+    }
+
+    /// Where constants are defined that the line of a finding names, or that which has called it.
+    fn constants_beside(&self, finding: &Finding) -> Option<String> {
+        let place = finding.source.as_ref()?;
+        self.constants_at(std::iter::once(place.line).chain(place.called_at))
     }
 
     /// By what it is decided that threads access some place of device memory.

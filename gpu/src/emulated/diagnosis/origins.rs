@@ -66,18 +66,19 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
 
     /// Where constants are defined that the lines of some instructions name.
     pub(super) fn constants_of(&self, counters: impl Iterator<Item = u32>) -> Option<String> {
+        self.constants_at(counters.filter_map(|counter| self.line_of(counter)))
+    }
+
+    /// Where constants are defined that the first few of some lines name.
+    pub(super) fn constants_at(&self, all: impl Iterator<Item = u32>) -> Option<String> {
+        let listing = self.listing.as_ref()?;
         let mut lines: Vec<u32> = Vec::new();
-        for line in counters.filter_map(|counter| self.line_of(counter)) {
+        for line in all {
             if !lines.contains(&line) {
                 lines.push(line);
             }
         }
         lines.truncate(WITH_CONSTANTS);
-        self.constants_at(&lines)
-    }
-
-    fn constants_at(&self, lines: &[u32]) -> Option<String> {
-        let listing = self.listing.as_ref()?;
         let mut constants: Vec<(&str, u32)> = Vec::new();
         for constant in lines.iter().flat_map(|&line| listing.constants_at(line)) {
             if !constants.contains(&constant) && !lines.contains(&constant.1) {
@@ -96,7 +97,7 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
         let listing = self.listing.as_ref()?;
         let mut lines = last_first.filter_map(|counter| self.line_of(counter));
         let head = lines.find_map(|line| listing.loop_around(line))?;
-        let constants = self.constants_at(&[head]);
+        let constants = self.constants_at(std::iter::once(head));
         let constants = constants.map(|constants| format!(" ({constants})")).unwrap_or_default();
         Some(format!("the loop there begins at line {head}{constants}"))
     }

@@ -44,14 +44,18 @@ impl<A: Scalar, D: Scalar> Failure<'_, A, D> {
             let at = line.map(|line| format!(" at line {line}")).unwrap_or_default();
             return Some(format!("with {change} in {name}[{element}]{at}"));
         }
-        if repair.counters.is_empty() {
-            return Some(format!("with {change} at {}", lines_in_words(&repair.lines)?));
-        }
-        let lines = self.most_lines(repair.counters.iter().copied(), MOST_LINES);
+        let (lines, constants) = match repair.counters.is_empty() {
+            true => {
+                (lines_in_words(&repair.lines)?, self.constants_at(repair.lines.iter().copied()))
+            }
+            false => {
+                let counters = || repair.counters.iter().copied();
+                (self.most_lines(counters(), MOST_LINES), self.constants_of(counters()))
+            }
+        };
         if lines.is_empty() {
             return None;
         }
-        let constants = self.constants_of(repair.counters.iter().copied());
         let constants = constants.map(|text| format!(" ({text})")).unwrap_or_default();
         Some(format!("with {change} at {lines}{constants}"))
     }
