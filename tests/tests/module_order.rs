@@ -145,11 +145,12 @@ const EMULATOR: [&str; 11] = [
 ];
 
 /// All modules of `ffi`, likewise.
-const FFI: [&str; 29] = [
+const FFI: [&str; 30] = [
     "types",
     "status",
     "options",
     "scatter",
+    "remembered",
     "context",
     "transpose",
     "matrix",
