@@ -6,7 +6,8 @@
 
 use alloc::collections::BTreeMap;
 
-/// Computed once.
+/// Computed once. What computes it must not share work among threads: one that waits for the others
+/// takes up other work, which may ask for the same.
 #[cfg(feature = "std")]
 pub(crate) use std::sync::OnceLock as Once;
 

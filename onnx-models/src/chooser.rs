@@ -150,14 +150,15 @@ impl<'a> Run<'a> {
     ) -> Result<Self, PolicyError> {
         let mask = Mask::legal(&input.stats, input.task);
         let mut reading = policy.read_for_speeds(input)?;
-        let likeliest = beam_search(&mut *reading, mask, BEAM)?;
-        let others = match picking {
-            Picking::RerankedWithCostModel => {
-                Some(Diverse::search(&mut *CostRanker.read(input)?, mask)?)
+        let mut others = None;
+        // The cost model searches on other threads of the current rayon pool meanwhile.
+        let likeliest = rayon::in_place_scope(|scope| {
+            if picking == Picking::RerankedWithCostModel {
+                scope.spawn(|_| others = Some(of_cost_model(input, mask)));
             }
-            Picking::Likeliest | Picking::Reranked => None,
-        };
-        Ok(Self { reading, likeliest, others, considered: Vec::new() })
+            beam_search(&mut *reading, mask, BEAM)
+        })?;
+        Ok(Self { reading, likeliest, others: others.transpose()?, considered: Vec::new() })
     }
 
     /// Programs of which `count` are to be chosen, each once.
@@ -188,6 +189,10 @@ impl<'a> Run<'a> {
         let mut considered = self.considered.iter();
         considered.find(|(known, _)| known == program).map(|(_, speeds)| *speeds)
     }
+}
+
+fn of_cost_model(input: &PolicyInput<'_>, mask: Mask<'_>) -> Result<Diverse, PolicyError> {
+    Diverse::search(&mut *CostRanker.read(input)?, mask)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use super::sample::next_tokens;
 use super::{BatchRow, ConditionedPolicy, PolicyError};
 use crate::language::grammar::Alternative;
 use crate::language::{Mask, Program, Token};
+use crate::matrix::tasks;
 use crate::task::Task;
 
 /// A program and how likely the policy finds it.
@@ -75,7 +76,7 @@ pub fn beam_search_among(
 fn search_width(
     policy: &mut dyn ConditionedPolicy,
     task: Task,
-    legal: impl Fn(&Path) -> Vec<Alternative>,
+    legal: impl Fn(&Path) -> Vec<Alternative> + Send + Sync,
     width: usize,
 ) -> Result<Vec<Hypothesis>, PolicyError> {
     let mut complete = search_legal(policy, task, legal, |steps| steps.truncate(width))?;
@@ -96,13 +97,14 @@ pub(super) fn search(
 fn search_legal(
     policy: &mut dyn ConditionedPolicy,
     task: Task,
-    legal: impl Fn(&Path) -> Vec<Alternative>,
+    legal: impl Fn(&Path) -> Vec<Alternative> + Send + Sync,
     mut prune: impl FnMut(&mut Vec<Step<'_>>),
 ) -> Result<Vec<Hypothesis>, PolicyError> {
     let mut open = alloc::vec![Beam { path: Path::start(), parent: None, log_probability: 0.0 }];
     let mut complete: Vec<Hypothesis> = Vec::new();
     while !open.is_empty() {
-        let legal: Vec<_> = open.iter().map(|beam| legal(&beam.path)).collect();
+        // What is legal depends on statistics of the matrix, which take longer than the rest.
+        let legal = tasks::map(open.iter().collect(), |beam: &Beam| legal(&beam.path));
         // Where no program has a choice, there is nothing to ask.
         let asks = legal.iter().any(|alternatives| alternatives.len() > 1);
         let predictions = if asks {

@@ -8,6 +8,7 @@ use super::{BatchRow, ConditionedPolicy, Policy, PolicyError, PolicyInput, Predi
 use crate::language::grammar::{Alternative, MAX_SPLIT_DEPTH, Site, Slot, expand};
 use crate::language::{Cache, Mask, Node, Panel, RowSetId, Token, Word};
 use crate::layout::{CostModel, PartTime, WIDEST_PANEL};
+use crate::matrix::tasks;
 use crate::structure::MatrixStats;
 
 /// A cost model in the place of a learned policy.
@@ -134,12 +135,42 @@ impl Ranking<'_> {
         if let Some(parts) = self.parts.get(&(block, rows)) {
             return parts.clone();
         }
+        let parts = self.enumerated(block, rows);
+        self.parts.insert((block, rows), parts.clone());
+        parts
+    }
+
+    /// Has the times of all parts that these beginnings lead to computed at once: of each set of
+    /// rows by a thread, as blocks of all sizes need the same statistics of it.
+    fn enumerate_ahead(&mut self, blocks: &[Alternative]) {
+        let mut wanted = BTreeMap::<RowSetId, Vec<u32>>::new();
+        let mut want = |slots: &[Slot]| {
+            for slot in slots {
+                if let &Slot::Rows { block, rows, .. } = slot {
+                    wanted.entry(rows).or_default().push(block);
+                }
+            }
+        };
+        for &whole in blocks.iter().flat_map(|alternative| &alternative.opens) {
+            want(&[whole]);
+            let Slot::Rows { block, rows, depth } = whole else { continue };
+            if self.considers(whole, Token::Word(Word::SplitLength)) {
+                let thresholds = self.considered(Slot::Threshold { block, rows, depth });
+                thresholds.iter().for_each(|threshold| want(&threshold.opens));
+            }
+        }
+        let found = tasks::map(wanted.into_iter().collect(), |(rows, blocks): (_, Vec<u32>)| {
+            let parts = |block| ((block, rows), self.enumerated(block, rows));
+            blocks.into_iter().map(parts).collect::<Vec<_>>()
+        });
+        self.parts.extend(found.into_iter().flatten());
+    }
+
+    fn enumerated(&self, block: u32, rows: RowSetId) -> Arc<BestTimes> {
         let mut found = BestTimes::new();
         let start = Slot::Rows { block, rows, depth: MAX_SPLIT_DEPTH };
         self.enumerate(block, rows, alloc::vec![start], &mut Vec::new(), &mut found);
-        let parts = Arc::new(found);
-        self.parts.insert((block, rows), parts.clone());
-        parts
+        Arc::new(found)
     }
 
     fn enumerate(
@@ -232,6 +263,9 @@ impl Ranking<'_> {
         let mut logits = alloc::vec![f32::NEG_INFINITY; Token::VOCABULARY];
         let Some(slot) = prefix.path.slot() else { return logits };
         let considered = self.considered(slot);
+        if slot == Slot::Block && self.parts.is_empty() {
+            self.enumerate_ahead(&considered);
+        }
         let seconds: Vec<f64> =
             considered.iter().map(|a| self.completion(prefix, slot, a).seconds()).collect();
         let best = seconds.iter().copied().fold(f64::INFINITY, f64::min);

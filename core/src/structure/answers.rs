@@ -4,7 +4,7 @@ use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::chunks::Chunks;
+use super::chunks::{ChunkRuns, Chunks};
 use super::features::Features;
 use super::groups::RowGroups;
 use super::pattern::Pattern;
@@ -33,6 +33,7 @@ pub struct Answers {
     pub(super) blocks: Memo<(RowSetId, u32), u64>,
     pub(super) row_groups: Memo<(RowSetId, Order, u32, u32), RowGroups>,
     pub(super) chunks: Memo<(RowSetId, u32), Chunks>,
+    pub(super) chunk_runs: Memo<(RowSetId, Order, u32), Arc<ChunkRuns>>,
     pub(super) chunk_groups: Memo<(RowSetId, Order, u32, u32, u32), RowGroups>,
 }
 
@@ -64,6 +65,7 @@ impl Answers {
             blocks: Memo::default(),
             row_groups: Memo::default(),
             chunks: Memo::default(),
+            chunk_runs: Memo::default(),
             chunk_groups: Memo::default(),
         }
     }

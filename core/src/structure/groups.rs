@@ -20,7 +20,7 @@ impl RowGroups {
 
     /// Groups of `at_once` rows, each of which takes its entries `lanes` at a time.
     pub(super) fn of(rows: &Rows, offsets: OffsetsView<'_>, at_once: u32, lanes: u32) -> Self {
-        let (at_once, lanes) = (at_once.max(1) as usize, u64::from(lanes.max(1)));
+        let at_once = at_once.max(1) as usize;
         match (rows, offsets) {
             (Rows::Range { first, count }, OffsetsView::U32(v)) => {
                 Self::consecutive(offsets_of(v, *first, *count), at_once, lanes)
@@ -38,7 +38,7 @@ impl RowGroups {
 
     /// Groups of rows one after the other, by their offsets. One loop for each width of offsets:
     /// matching at every row would cost more than the row.
-    fn consecutive<O: Copy + Into<u64> + Sync>(offsets: &[O], at_once: usize, lanes: u64) -> Self {
+    fn consecutive<O: Copy + Into<u64> + Sync>(offsets: &[O], at_once: usize, lanes: u32) -> Self {
         let rows = offsets.len().saturating_sub(1);
         let step = ROWS_A_PIECE.next_multiple_of(at_once);
         let pieces = (0..rows).step_by(step).map(|first| &offsets[first..=rows.min(first + step)]);
@@ -58,7 +58,8 @@ impl RowGroups {
     }
 
     /// Groups whose longest rows have so many entries.
-    fn with_longest(groups: impl Iterator<Item = u64>, lanes: u64) -> Self {
+    pub(super) fn with_longest(groups: impl Iterator<Item = u64>, lanes: u32) -> Self {
+        let lanes = u64::from(lanes.max(1));
         // A division for each row would cost more than the row.
         let shift = lanes.is_power_of_two().then(|| lanes.trailing_zeros());
         groups.fold(Self::NONE, |all, entries| {

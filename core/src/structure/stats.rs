@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use super::answers::{Answers, Splits};
-use super::chunks::{Chunks, FOUR, row_chunks};
+use super::chunks::{ChunkRuns, Chunks, FOUR};
 use super::count::{BlockColumns, diagonals, row_ends, tile_rows};
 use super::embedding::{EmbeddingConfig, SampledPositions, StructureEmbedding};
 use super::features::Features;
@@ -15,19 +15,20 @@ use super::pattern::Pattern;
 use super::rows::{Order, RowSet, RowSetId, Rows, SplitRule};
 use super::scan::Scan;
 use super::values::Table;
-use crate::matrix::{CsrView, Scalar};
+use crate::matrix::{CsrView, Scalar, tasks};
 use crate::random::SplitMix64;
 
 /// Rows of blocks, and entries, whose fill is counted exactly; larger sets are sampled.
 const BLOCK_ROW_SAMPLES: usize = 2048;
 const BLOCK_ENTRY_SAMPLES: usize = 1 << 17;
 
-/// Rows that follow one another, and runs of them, whose chunks are counted where there are many.
-const CHUNK_RUN: usize = 256;
-const CHUNK_RUNS: usize = 128;
+/// Largest distance that a relative index stores.
+const MOST_CODED: u64 = u16::MAX as u64;
 
 /// Rows of the slices that thicker ones are made of.
 const THIN_SLICE: u32 = 4;
+/// Such slices that a thread looks at at a time; fewer are not worth waking another.
+const SLICES_A_PIECE: usize = 1 << 14;
 
 /// The statistics of one matrix: what a policy sees of it, what the mask asks, and what the cost
 /// model prices.
@@ -213,7 +214,8 @@ impl<'a> MatrixStats<'a> {
         self.pattern.row(row)
     }
 
-    /// Largest distance between columns, counted in `side`s, of `height` rows in turn.
+    /// Largest distance between columns, counted in `side`s, of `height` rows in turn; where
+    /// distances are beyond all codings of them, one of these.
     #[must_use]
     pub fn span(&self, id: RowSetId, order: Order, height: u32, side: u32) -> u64 {
         let id = self.known(id);
@@ -224,15 +226,21 @@ impl<'a> MatrixStats<'a> {
                 let chunk = first..rows.len().min(first + height);
                 self.span_of(chunk.map(|position| rows.at(position)), side)
             });
-            spans.max().unwrap_or(0)
+            largest_coded(spans)
         })
     }
 
-    /// Largest distance between columns of a merge tile of so many items; an upper bound.
+    /// Largest distance between columns of a merge tile of so many items; an upper bound. Where
+    /// distances are beyond all codings of them, one of these.
     #[must_use]
     pub fn tile_span(&self, id: RowSetId, order: Order, items: u32) -> u64 {
         let id = self.known(id);
         self.answers.tile_spans.get((id, order, items), || {
+            // A tile has rows, and those of most matrices are found first.
+            let of_rows = self.span(id, order, 1, 1);
+            if of_rows > MOST_CODED {
+                return of_rows;
+            }
             let rows = self.ordered(id, order);
             let ends = row_ends(rows.iter().map(|row| self.row_len(row) as u64));
             let starts = tile_rows(&ends, items);
@@ -241,7 +249,7 @@ impl<'a> MatrixStats<'a> {
                 let touched = tile[0] as usize..rows.len().min(tile[1] as usize + 1);
                 self.span_of(touched.map(|position| rows.at(position)), 1)
             });
-            spans.max().unwrap_or(0)
+            largest_coded(spans)
         })
     }
 
@@ -264,28 +272,33 @@ impl<'a> MatrixStats<'a> {
     /// Slots of slices of `height` rows, each padded to its longest row.
     #[must_use]
     pub fn slice_slots(&self, id: RowSetId, order: Order, height: u32) -> u64 {
-        let id = self.known(id);
+        let (id, height) = (self.known(id), height.max(1));
         self.answers.slice_slots.get((id, order, height), || {
-            // Slices of several heights are asked for: all are made of thin ones, counted once.
-            let thin = if height.is_multiple_of(THIN_SLICE) { THIN_SLICE } else { height };
-            let longest = self.longest_rows(id, order, thin);
-            let slices = longest.chunks((height / thin) as usize);
-            let widths = slices.map(|slice| slice.iter().max().map_or(0, |&width| width as u64));
-            widths.sum::<u64>() * u64::from(height)
+            let longest = self.longest_rows(id, order, height);
+            longest.iter().map(|&width| width as u64).sum::<u64>() * u64::from(height)
         })
     }
 
     /// Entries of the longest of each `height` rows in turn.
     fn longest_rows(&self, id: RowSetId, order: Order, height: u32) -> Arc<Vec<usize>> {
         self.answers.longest_rows.get((id, order, height), || {
-            let rows = self.ordered(id, order);
-            let height = height as usize;
-            let slices = (0..rows.len()).step_by(height);
-            let longest = slices.map(|first| {
+            // Several heights are asked for: thick slices are made of thin ones.
+            if height.is_multiple_of(2 * THIN_SLICE) {
+                let halves = self.longest_rows(id, order, height / 2);
+                let longest = halves.chunks(2).map(|pair| pair.iter().copied().max().unwrap_or(0));
+                return Arc::new(longest.collect());
+            }
+            let (rows, height) = (self.ordered(id, order), height as usize);
+            let longest = |first: usize| {
                 let slice = first..rows.len().min(first + height);
                 slice.map(|position| self.row_len(rows.at(position))).max().unwrap_or(0)
+            };
+            let step = SLICES_A_PIECE * height;
+            let pieces = tasks::map((0..rows.len()).step_by(step).collect(), |first| {
+                let piece = (first..rows.len().min(first + step)).step_by(height);
+                piece.map(longest).collect::<Vec<usize>>()
             });
-            Arc::new(longest.collect())
+            Arc::new(pieces.concat())
         })
     }
 
@@ -359,6 +372,10 @@ impl<'a> MatrixStats<'a> {
     pub fn row_groups(&self, id: RowSetId, order: Order, at_once: u32, lanes: u32) -> RowGroups {
         let id = self.known(id);
         self.answers.row_groups.get((id, order, at_once, lanes), || {
+            if at_once > 0 && at_once.is_multiple_of(THIN_SLICE) {
+                let longest = self.longest_rows(id, order, at_once);
+                return RowGroups::with_longest(longest.iter().map(|&row| row as u64), lanes);
+            }
             RowGroups::of(&self.ordered(id, order), self.pattern.offsets, at_once, lanes)
         })
     }
@@ -385,30 +402,30 @@ impl<'a> MatrixStats<'a> {
     ) -> RowGroups {
         let id = self.known(id);
         self.answers.chunk_groups.get((id, order, most, at_once, lanes), || {
-            let (rows, four) = (self.ordered(id, order), u64::from(FOUR));
-            let runs = rows.len().div_ceil(CHUNK_RUN);
-            let spacing = runs.div_ceil(CHUNK_RUNS).max(1);
-            let (lanes, at_once) = (u64::from(lanes.max(1)), at_once.max(1));
-            let (mut seen, mut slots) = (0, 0);
-            let mut chunks: Vec<u64> = Vec::new();
-            for first in (0..rows.len()).step_by(CHUNK_RUN * spacing) {
-                let run = first..rows.len().min(first + CHUNK_RUN);
-                let lens = run.map(|position| self.row_len(rows.at(position)) as u64);
-                chunks.clear();
-                lens.for_each(|entries| chunks.extend(row_chunks(entries, most)));
-                slots += chunks.iter().sum::<u64>();
-                let slowest =
-                    chunks.chunks(at_once as usize).filter_map(|group| group.iter().max());
-                seen += slowest.map(|slots| (slots / four).div_ceil(lanes)).sum::<u64>();
-            }
-            let all = self.chunks(id, most);
+            let (lanes, at_once, four) = (lanes.max(1), at_once.max(1), u64::from(FOUR));
+            let runs = self.answers.chunk_runs.get((id, order, most), || {
+                Arc::new(ChunkRuns::of(&self.ordered(id, order), self.pattern.offsets, most))
+            });
+            let (seen, all) = (runs.groups(at_once, lanes).steps, self.chunks(id, most));
             let groups = all.chunks.div_ceil(u64::from(at_once));
-            let scaled = u128::from(seen) * u128::from(all.slots) / u128::from(slots.max(1));
-            let steps = if spacing == 1 { seen } else { scaled as u64 };
+            let scaled = u128::from(seen) * u128::from(all.slots) / u128::from(runs.slots().max(1));
+            let steps = if runs.are_all() { seen } else { scaled as u64 };
             let longest = (self.rows(id).longest as u64).min(u64::from(most)).div_ceil(four);
-            RowGroups { groups, steps, longest: longest.div_ceil(lanes) }
+            RowGroups { groups, steps, longest: longest.div_ceil(lanes.into()) }
         })
     }
+}
+
+/// The largest of some distances; where some are beyond all codings, the first of these.
+fn largest_coded(distances: impl Iterator<Item = u64>) -> u64 {
+    let mut largest = 0;
+    for distance in distances {
+        if distance > MOST_CODED {
+            return distance;
+        }
+        largest = largest.max(distance);
+    }
+    largest
 }
 
 /// Blocks and entries counted so far.

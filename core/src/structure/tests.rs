@@ -7,6 +7,7 @@ use core::fmt::Write;
 
 use proptest::prelude::*;
 
+use super::chunks::row_chunks;
 use super::*;
 use crate::matrix::{Csr, Offsets};
 
@@ -347,6 +348,55 @@ proptest! {
         } else {
             prop_assert!(grid.counts().is_empty());
         }
+    }
+
+    #[test]
+    fn groups_slices_and_spans_are_those_of_a_plain_count(
+        (rows, tall) in (2_usize..90, 1_usize..30),
+        matrix in positions(2200, 400, 2500),
+        window in prop::option::of(prop::sample::select(vec![32_u32, 256])),
+        (at_once, lanes, most) in (0_u32..6, 0_u32..6, prop::sample::select(vec![32_u32, 128])),
+        height in prop::sample::select(vec![1_u32, 2, 4, 6, 8, 12, 16, 32]),
+    ) {
+        // Rows of every length, and wide gaps between columns of some.
+        let entry = |&(row, col): &(usize, usize)| (row % (rows * tall), col * 300);
+        let matrix = Positions::new(rows * tall, 120_000, matrix.at.iter().map(entry));
+        let csr = matrix.csr();
+        let stats = MatrixStats::new(csr.view());
+        let order = window.map_or(Order::Keep, |window| Order::Sort { window });
+        let ordered: Vec<usize> = stats.ordered(RowSetId::ALL, order).iter().collect();
+        let lens: Vec<u64> = ordered.iter().map(|&row| csr.view().row_len(row) as u64).collect();
+        let (at_once, lanes) = (1 << at_once, 1 << lanes);
+        let grouped = |longest: &[u64]| RowGroups {
+            groups: longest.len() as u64,
+            steps: longest.iter().map(|entries| entries.div_ceil(u64::from(lanes))).sum(),
+            longest: longest.iter().copied().max().unwrap_or(0).div_ceil(lanes.into()),
+        };
+        let longest = |of: &[u64], together: u32| -> Vec<u64> {
+            of.chunks(together as usize).filter_map(|some| some.iter().copied().max()).collect()
+        };
+        let found = stats.row_groups(RowSetId::ALL, order, at_once, lanes);
+        prop_assert_eq!(found, grouped(&longest(&lens, at_once)));
+        let slots = longest(&lens, height).iter().sum::<u64>() * u64::from(height);
+        prop_assert_eq!(stats.slice_slots(RowSetId::ALL, order, height), slots);
+        // Runs of 256 rows are taken apart.
+        let of_run = |run: &[u64]| -> Vec<u64> {
+            let fours = run.iter().flat_map(|&entries| row_chunks(entries, most));
+            longest(&fours.map(|slots| slots / 4).collect::<Vec<_>>(), at_once)
+        };
+        let steps = grouped(&lens.chunks(256).flat_map(of_run).collect::<Vec<_>>()).steps;
+        let found = stats.chunk_groups(RowSetId::ALL, order, most, at_once, lanes);
+        prop_assert_eq!(found.steps, steps);
+        let spans = ordered.chunks(height as usize).map(|rows| {
+            let columns = || rows.iter().flat_map(|&row| csr.view().row(row).0);
+            columns().max().zip(columns().min()).map_or(0, |(last, first)| u64::from(last - first))
+        });
+        let (widest, coded) = (spans.max().unwrap_or(0), u64::from(u16::MAX));
+        let found = stats.span(RowSetId::ALL, order, height, 1);
+        prop_assert!(found == widest || found > coded && found < widest, "{found}, {widest}");
+        let of_tiles = stats.tile_span(RowSetId::ALL, order, 64);
+        let of_rows = stats.span(RowSetId::ALL, order, 1, 1);
+        prop_assert!(of_tiles >= of_rows || of_tiles > coded, "{of_tiles}, {of_rows}");
     }
 }
 

@@ -2,6 +2,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use ndarray::{Array1, Array2, ArrayD, Axis};
+use rayon::prelude::*;
 use sparserl_core::decode::{BatchRow, ConditionedPolicy, PolicyError, Prediction};
 use sparserl_core::language::{Program, Token};
 
@@ -169,14 +170,13 @@ impl ConditionedSpeedModel for Reading<'_> {
             let known = self.known.path(row).len() + 1 >= row.len();
             groups.entry((row.len(), known)).or_default().push(place);
         }
+        let terms: Vec<[f32; TERMS]> =
+            programs.par_iter().map(|program| self.terms.of(program)).collect();
         let mut all = vec![MemberSpeeds::default(); programs.len()];
         for places in groups.into_values() {
             let tokens: Vec<Vec<u32>> = places.iter().map(|&place| rows[place].clone()).collect();
-            let mut terms = Array2::zeros((places.len(), TERMS));
-            for (mut row, &place) in terms.outer_iter_mut().zip(&places) {
-                let of_program = self.terms.of(&programs[place]);
-                row.iter_mut().zip(of_program).for_each(|(number, term)| *number = term);
-            }
+            let terms: Vec<[f32; TERMS]> = places.iter().map(|&place| terms[place]).collect();
+            let terms = Array2::from(terms);
             let asked = Rows { tokens: &tokens, terms: Some(terms) };
             let (found, _) = self.run(&*self.decoder.rating, asked)?;
             let expected = vec![places.len(), ENSEMBLE, REGIMES.len()];
