@@ -2,6 +2,7 @@
 //! formats that they come from ([`market`], [`smtx`], [`harwell_boeing`]), generators of known
 //! families ([`generate`]), and samples of their rows ([`sample_rows`]).
 
+mod any;
 mod assemble;
 mod coo;
 mod csr;
@@ -24,6 +25,7 @@ pub mod smtx;
 mod sprs_conversion;
 pub(crate) mod tasks;
 
+pub use any::AnyCsrView;
 pub use assemble::Duplicates;
 pub use coo::{Coo, CooError};
 pub use csr::{Csr, CsrError, CsrView};

@@ -33,11 +33,10 @@ use sparserl_core::codegen::EmitError;
 use sparserl_core::kernel::{Kernel, WriteError};
 use sparserl_core::language::Program;
 use sparserl_core::layout::PackError;
-use sparserl_core::matrix::{CsrError, CsrView, Scalar};
+use sparserl_core::matrix::{AnyCsrView, CsrError, CsrView, Scalar, bf16, f16};
 use sparserl_core::outcome::{Abilities, Evaluation, Evaluator, Outcome};
 use sparserl_core::reference::OperandError;
-use sparserl_core::task::{Dtype, Task};
-use sparserl_core::with_scalar;
+use sparserl_core::task::{Dtype, Precision, Task};
 use sparserl_emulator::code::Kernel as MachineKernel;
 pub use sparserl_emulator::code::SourceLocation;
 pub use sparserl_emulator::counters::Counters;
@@ -140,6 +139,14 @@ pub enum EmulatorError {
         kernel: String,
         /// What it uses.
         error: PtxError,
+    },
+    /// The kernel is for matrices of another type.
+    #[error("the kernel is for {task}, and the matrix holds {found}")]
+    Type {
+        /// What it computes.
+        task: Task,
+        /// Type of the matrix's values.
+        found: Dtype,
     },
     /// The operands do not fit the matrix.
     #[error(transparent)]
@@ -275,6 +282,27 @@ impl EmulatorEvaluator {
         matrix: CsrView<'_, T>,
         candidate: Candidate<'_>,
     ) -> Result<Judgement, EmulatorError> {
+        self.judge_any(matrix.into(), candidate)
+    }
+
+    fn judge_any(
+        &self,
+        matrix: AnyCsrView<'_>,
+        candidate: Candidate<'_>,
+    ) -> Result<Judgement, EmulatorError> {
+        match matrix {
+            AnyCsrView::F32(matrix) => self.judge_of(matrix, candidate),
+            AnyCsrView::F64(matrix) => self.judge_of(matrix, candidate),
+            AnyCsrView::F16(matrix) => self.judge_of(matrix, candidate),
+            AnyCsrView::BF16(matrix) => self.judge_of(matrix, candidate),
+        }
+    }
+
+    fn judge_of<T: Scalar>(
+        &self,
+        matrix: CsrView<'_, T>,
+        candidate: Candidate<'_>,
+    ) -> Result<Judgement, EmulatorError> {
         let until = self.until();
         let made = match candidate {
             Candidate::Kernel(kernel) => self.generated(kernel, until)?,
@@ -315,6 +343,9 @@ impl EmulatorEvaluator {
             Ok(made) => made,
             Err(outcome) => return Ok(Judgement::unlaunched(outcome)),
         };
+        if task.precision.matrix() != T::DTYPE {
+            return Err(EmulatorError::Type { task, found: T::DTYPE });
+        }
         let unlike = |error| EmulatorError::Ptx { kernel: name.clone(), error };
         let module = Module::parse(&ptx).map_err(unlike)?;
         if !module.kernels().contains(&name.as_str()) {
@@ -338,7 +369,7 @@ impl EmulatorEvaluator {
         let how = (&self.options, until);
         let compile = |source: &str| self.recompile(source, &name, until);
         let of = foreign.map(|raw| Foreign { raw, ptx: &ptx, compile: &compile });
-        let trial = run_trial(&kernel, &prepared, matrix, (task, of), how);
+        let trial = run_trial(&kernel, &prepared, matrix.into(), (task, of), how);
         let trial = trial.map(|judgement| judgement.naming_launch(foreign));
         let is_open = match &trial {
             Ok(judgement) => judgement.outcome.is_right(),
@@ -380,7 +411,8 @@ impl EmulatorEvaluator {
         let judged = |small: CsrView<'_, T>| {
             let prepared = raw.prepare(small, task).ok().filter(is_short);
             let how = (&options, until);
-            let on_it = |prepared| run_trial(kernel, &prepared, small, (task, Some(of)), how);
+            let on_it =
+                |prepared| run_trial(kernel, &prepared, small.into(), (task, Some(of)), how);
             prepared.map(on_it).transpose()
         };
         for (what, small) in awkward::matrices(matrix, raw.is_told(matrix))? {
@@ -407,17 +439,24 @@ impl EmulatorEvaluator {
 }
 
 /// Launches a kernel as often as the options say, and compares.
-fn run_trial<T: Scalar>(
+fn run_trial(
     kernel: &MachineKernel,
     prepared: &Prepared,
-    matrix: CsrView<'_, T>,
-    (task, foreign): (Task, Option<Foreign<'_>>),
+    matrix: AnyCsrView<'_>,
+    what: (Task, Option<Foreign<'_>>),
     how: (&EmulationOptions, Option<Instant>),
 ) -> Result<Judgement, EmulatorError> {
-    with_scalar!(
-        task.precision.dense(),
-        D => run_of::<T, D>(kernel, prepared, matrix, (task, foreign), how)
-    )
+    // Dense operands are of the matrix's type in all precisions but one.
+    let is_in_f64 = what.0.precision == Precision::F32_IN_F64;
+    match matrix {
+        AnyCsrView::F32(matrix) if is_in_f64 => {
+            run_of::<_, f64>(kernel, prepared, matrix, what, how)
+        }
+        AnyCsrView::F32(matrix) => run_of::<_, f32>(kernel, prepared, matrix, what, how),
+        AnyCsrView::F64(matrix) => run_of::<_, f64>(kernel, prepared, matrix, what, how),
+        AnyCsrView::F16(matrix) => run_of::<_, f16>(kernel, prepared, matrix, what, how),
+        AnyCsrView::BF16(matrix) => run_of::<_, bf16>(kernel, prepared, matrix, what, how),
+    }
 }
 
 /// The same, with dense operands of type `D`.

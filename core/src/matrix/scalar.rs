@@ -2,6 +2,7 @@ use core::fmt::{Debug, Display, LowerExp};
 
 use half::{bf16, f16};
 
+use super::{AnyCsrView, CsrView};
 use crate::task::Dtype;
 
 mod sealed {
@@ -41,6 +42,8 @@ pub trait Scalar:
     fn bits(self) -> u64;
     /// The value with these [`Scalar::bits`].
     fn from_bits(bits: u64) -> Self;
+    /// A matrix of this type as one whose type is known at run time.
+    fn any(matrix: CsrView<'_, Self>) -> AnyCsrView<'_>;
 }
 
 impl Scalar for f32 {
@@ -61,6 +64,9 @@ impl Scalar for f32 {
     fn from_bits(bits: u64) -> Self {
         Self::from_bits(bits as u32)
     }
+    fn any(matrix: CsrView<'_, Self>) -> AnyCsrView<'_> {
+        AnyCsrView::F32(matrix)
+    }
 }
 
 impl Scalar for f64 {
@@ -80,6 +86,9 @@ impl Scalar for f64 {
     }
     fn from_bits(bits: u64) -> Self {
         Self::from_bits(bits)
+    }
+    fn any(matrix: CsrView<'_, Self>) -> AnyCsrView<'_> {
+        AnyCsrView::F64(matrix)
     }
 }
 
@@ -141,6 +150,9 @@ macro_rules! half_scalars {
             }
             fn from_bits(bits: u64) -> Self {
                 Self::from_bits(bits as u16)
+            }
+            fn any(matrix: CsrView<'_, Self>) -> AnyCsrView<'_> {
+                AnyCsrView::$dtype(matrix)
             }
         })*
     };
