@@ -272,7 +272,7 @@ impl Core<'_> {
             .into_iter()
             .find_map(|register| warp.registers.read_by(register));
         let (mut result, mut is_undefined, mut within) = ([0; WARP], 0, [0; WARP]);
-        let mut ended = 0_u32;
+        let mut absent = 0_u32;
         let mut sources = [None; WARP];
         for lane in lanes_of(lanes) {
             let (from, is_within) = operands.mode.source(lane as u32, wanted[lane], clamps[lane]);
@@ -286,13 +286,13 @@ impl Core<'_> {
                 if named[lane] >> lane & 1 == 0 {
                     continue;
                 }
-                if warp.alive >> from & 1 == 0 {
-                    // Nobody needs to look at what a lane that has ended would have given.
-                    ended |= 1 << lane;
-                    continue;
-                }
-                self.report(FindingKind::InactiveLane, counter, warp.index, lane, || {
-                    (None, format!("it reads from lane {from}, which does not take part"))
+                // Nobody needs to look at what it would have given.
+                absent |= 1 << lane;
+                self.read_absent.entry(counter).or_insert_with(|| {
+                    match warp.alive >> from & 1 != 0 {
+                        true => format!("lane {from}, which does not take part"),
+                        false => "a lane that has ended".to_owned(),
+                    }
                 });
                 continue;
             }
@@ -303,12 +303,9 @@ impl Core<'_> {
         self.record(warp.index, counter, |trace, who| trace.shuffle(who, lanes, &sources));
         if let Some(destination) = destination {
             warp.set(destination, lanes, &result);
-            if is_undefined | ended != 0 {
+            if is_undefined | absent != 0 {
                 let read_by = if is_undefined == 0 { Some(counter) } else { read_by };
-                if ended != 0 {
-                    self.read_ended.insert(counter);
-                }
-                warp.registers.taint(destination, lanes, is_undefined | ended, read_by);
+                warp.registers.taint(destination, lanes, is_undefined | absent, read_by);
             }
         }
         if let Some(in_range) = in_range {

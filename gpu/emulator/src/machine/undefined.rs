@@ -82,23 +82,20 @@ impl Core<'_> {
     ) {
         let Use { counter, warp, lane, what } = at;
         let kind = FindingKind::Uninitialised;
-        match read_by.filter(|&read| read != counter) {
-            Some(read) if self.read_ended.contains(&read) => {
-                let kernel = self.grid.kernel;
-                self.report(FindingKind::InactiveLane, read, warp, lane, || {
-                    let at = kernel.place(counter);
-                    (
-                        None,
-                        format!(
-                            "it reads from a lane that has ended, and {what} {at} depends on it"
-                        ),
-                    )
-                });
-            }
+        let kernel = self.grid.kernel;
+        let read_by = read_by.filter(|&read| read != counter);
+        let absent = read_by.and_then(|read| self.read_absent.get(&read).cloned());
+        if let (Some(read), Some(absent)) = (read_by, absent) {
+            self.report(FindingKind::InactiveLane, read, warp, lane, || {
+                let at = kernel.place(counter);
+                (None, format!("it reads from {absent}, and {what} {at} depends on it"))
+            });
+            return;
+        }
+        match read_by {
             None => self
                 .report(kind, counter, warp, lane, || (place(), format!("{what} depends on it"))),
             Some(read) => {
-                let kernel = self.grid.kernel;
                 let of = self.undefined_reads.get(&read).cloned().flatten();
                 self.report(kind, read, warp, lane, || {
                     (of, format!("{what} {} depends on it", kernel.place(counter)))
