@@ -71,7 +71,7 @@ class EndToEnd {
                            cg.iterate(run.iterations, [&] { product->multiply(); });
                            return ended(prepared, {});
                          }});
-    const auto compare = [&](const std::vector<std::vector<double>> &found) {
+    const Compare compare = [&](const std::vector<std::vector<double>> &found) {
       Residuals residuals(a, b);
       for (std::size_t i = 0; i < found.size(); ++i) residuals.add(solvers[i].name, found[i]);
       residuals.checked();
@@ -121,7 +121,7 @@ class EndToEnd {
                                                   CUSPARSE_SPMV_ALG_DEFAULT);
                          return iterate(run, back, forth);
                        }});
-    const auto compare = [&](const std::vector<std::vector<double>> &found) {
+    const Compare compare = [&](const std::vector<std::vector<double>> &found) {
       for (std::size_t i = 0; i < found.size(); ++i)
         loop.compare(found[i], found[0], 1e-6, solvers[i].name);
     };
@@ -166,49 +166,65 @@ class EndToEnd {
     return made;
   }
 
+  using Compare = std::function<void(const std::vector<std::vector<double>> &)>;
+  // Those of solvers that plan.
+  using Contexts = std::vector<std::unique_ptr<FreshContext>>;
+
   // Of each number of iterations, seconds in all and until the first could begin. In the first round
-  // a plan finds nothing in the cache, in later ones what the round before has left there. What they
-  // found has to agree.
+  // a plan finds nothing in the cache, in later ones what the round before has left there. Then
+  // fewer iterations again, with what most of them have left.
   Json races(const std::vector<Solver> &solvers, const std::function<void()> &restart,
-             const std::function<std::vector<double>()> &solution,
-             const std::function<void(const std::vector<std::vector<double>> &)> &compare) const {
+             const std::function<std::vector<double>()> &solution, const Compare &compare) const {
     Json made;
     // Loads the libraries' own kernels.
     const FreshContext warm;
     for (const Solver &solver : solvers) solver.solve({2, warm.get()});
+    Contexts contexts(solvers.size());
+    const auto put = [&](const std::string &name, int iterations, bool has_first) {
+      made.put(name, race(solvers, contexts, iterations, has_first, restart, solution, compare));
+    };
     for (const int iterations : {10, 100, 1000, 10000}) {
-      Json by_solver;
-      std::vector<std::unique_ptr<FreshContext>> contexts(solvers.size());
       for (std::size_t i = 0; i < solvers.size(); ++i)
         if (solvers[i].plans()) contexts[i] = std::make_unique<FreshContext>();
-      std::vector<std::vector<double>> all(solvers.size()), until_prepared(solvers.size());
-      std::vector<std::string> why(solvers.size());
-      std::vector<std::vector<double>> found(solvers.size());
-      for (int round = 0; round <= rounds_; ++round)
-        for (std::size_t turn = 0; turn < solvers.size(); ++turn) {
-          const std::size_t i = (turn + std::size_t(round)) % solvers.size();
-          restart();
-          check(cudaDeviceSynchronize());
-          const double start = now();
-          const auto *context = contexts[i].get();
-          const Ended ended = solvers[i].solve({iterations, context ? context->get() : nullptr});
-          all[i].push_back(ended.solved - start);
-          until_prepared[i].push_back(ended.prepared - start);
-          why[i] = ended.why;
-          found[i] = solution();
-        }
-      compare(found);
-      for (std::size_t i = 0; i < solvers.size(); ++i) {
-        const std::vector<double> later(all[i].begin() + 1, all[i].end());
-        Json one;
-        one.put("first_s", all[i][0]).put("later_s", median(later)).put("all_s", all[i]);
-        one.put("until_first_iteration_s", until_prepared[i]);
-        if (!why[i].empty()) one.put("why", why[i]);
-        by_solver.put(solvers[i].name, one);
-      }
-      made.put(std::to_string(iterations), by_solver);
+      put(std::to_string(iterations), iterations, true);
     }
+    for (const int iterations : {100, 1000})
+      put(std::to_string(iterations) + "_after_10000", iterations, false);
     return made;
+  }
+
+  // What solvers found has to agree.
+  Json race(const std::vector<Solver> &solvers, const Contexts &contexts, int iterations, bool has_first,
+            const std::function<void()> &restart, const std::function<std::vector<double>()> &solution,
+            const Compare &compare) const {
+    std::vector<std::vector<double>> all(solvers.size()), until_prepared(solvers.size());
+    std::vector<std::string> why(solvers.size());
+    std::vector<std::vector<double>> found(solvers.size());
+    for (int round = has_first ? 0 : 1; round <= rounds_; ++round)
+      for (std::size_t turn = 0; turn < solvers.size(); ++turn) {
+        const std::size_t i = (turn + std::size_t(round)) % solvers.size();
+        restart();
+        check(cudaDeviceSynchronize());
+        const double start = now();
+        const auto *context = contexts[i].get();
+        const Ended ended = solvers[i].solve({iterations, context ? context->get() : nullptr});
+        all[i].push_back(ended.solved - start);
+        until_prepared[i].push_back(ended.prepared - start);
+        why[i] = ended.why;
+        found[i] = solution();
+      }
+    compare(found);
+    Json by_solver;
+    for (std::size_t i = 0; i < solvers.size(); ++i) {
+      const std::vector<double> later(all[i].begin() + (has_first ? 1 : 0), all[i].end());
+      Json one;
+      if (has_first) one.put("first_s", all[i][0]);
+      one.put("later_s", median(later)).put("all_s", all[i]);
+      one.put("until_first_iteration_s", until_prepared[i]);
+      if (!why[i].empty()) one.put("why", why[i]);
+      by_solver.put(solvers[i].name, one);
+    }
+    return by_solver;
   }
 
   cusparseHandle_t cusparse_;

@@ -35,8 +35,8 @@ pub(crate) struct Context {
     pub(crate) server: ServerCommand,
     pub(crate) pool: Arc<CompilePool>,
     pub(crate) compiler: CubinCompiler,
-    /// What the policy has chosen, beside the compiled kernels.
-    pub(crate) remembered: Remembered,
+    /// What the policy has chosen, beside the compiled kernels, where there is a folder for both.
+    pub(crate) remembered: Option<Remembered>,
     /// What kernels are made for.
     pub(crate) target: Target,
     /// The GPU, or why there is none.
@@ -90,7 +90,8 @@ impl Context {
         };
         let server = find_server(options.server.as_deref())?;
         let cache = options.cache_folder.map(CubinCache::at).or_else(|| CubinCache::open().ok());
-        let choices = cache.as_ref().map(|cache| cache.directory().join("choices"));
+        let remembered =
+            cache.as_ref().map(|cache| Remembered::at(cache.directory().join("choices")));
         let cores = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         let pool = Arc::new(CompilePool::open(server.clone(), cores, cache));
         let driver_major = gpu.as_ref().ok().map(|gpu: &Gpu| gpu.facts.driver.0);
@@ -104,7 +105,7 @@ impl Context {
             server,
             pool,
             compiler,
-            remembered: Remembered::at(choices),
+            remembered,
             target,
             gpu,
             log: options.log,

@@ -4,6 +4,7 @@
 //! An entry is named after the hash of all that choices depend on. It is written whole or not at
 //! all, and one that cannot be read is made anew.
 
+use std::borrow::Cow;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -17,34 +18,37 @@ use sparserl_gpu::store::whole_file::WholeFile;
 use sparserl_onnx_models::{COST_VERSION, OpenedPolicy};
 
 /// Changes whenever entries written before must not be read any more.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 /// Bytes of an entry, at most.
 const MOST_KEPT: u64 = 1 << 20;
 
-/// A folder of choices, or none, where nothing is remembered.
+/// A folder of choices.
 pub(crate) struct Remembered {
-    folder: Option<PathBuf>,
+    folder: PathBuf,
 }
 
 /// All that choices depend on, besides the objective.
 pub(crate) struct Case<'a> {
     /// Hash of the pattern.
-    pub(crate) pattern: &'a str,
+    pub(crate) pattern: Cow<'a, str>,
     /// Distinct values, where they are few: the values themselves make no difference.
     pub(crate) distinct_values: Option<usize>,
     pub(crate) task: Task,
     pub(crate) target: Target,
     pub(crate) policy: &'a OpenedPolicy,
+    /// What the choices have to be faster than, where they are not measured.
+    pub(crate) beside: Option<&'a Program>,
     /// How many are asked for.
     pub(crate) count: usize,
 }
 
 impl Case<'_> {
     fn name(&self) -> String {
-        let Self { pattern, distinct_values, task, target, policy, count } = self;
+        let Self { pattern, distinct_values, task, target, policy, beside, count } = self;
+        let beside = beside.map(Program::to_string);
         let (policy, grammar) = (policy.version(), grammar_hash());
         let text = format!(
-            "{FORMAT} {grammar} {COST_VERSION} {policy} {pattern} {distinct_values:?} {task} {target:?} {count}"
+            "{FORMAT} {grammar} {COST_VERSION} {policy} {pattern} {distinct_values:?} {task} {target:?} {count} {beside:?}"
         );
         blake3::hash(text.as_bytes()).to_hex().to_string()
     }
@@ -52,13 +56,13 @@ impl Case<'_> {
 
 impl Remembered {
     /// Those in a folder, which is made when something is first kept in it.
-    pub(crate) fn at(folder: Option<PathBuf>) -> Self {
+    pub(crate) fn at(folder: PathBuf) -> Self {
         Self { folder }
     }
 
     /// What was chosen for a case before.
     pub(crate) fn find(&self, case: &Case<'_>) -> Option<Vec<Choice>> {
-        read(&self.folder.as_ref()?.join(case.name()), case.task)
+        read(&self.folder.join(case.name()), case.task)
     }
 
     /// What was chosen for a case before, or what `choose` chooses now. A folder that cannot be
@@ -72,10 +76,8 @@ impl Remembered {
             return Ok(choices);
         }
         let choices = choose()?;
-        if let Some(folder) = &self.folder {
-            // All is well without: the next time costs as much.
-            drop(keep(folder, &case.name(), &choices));
-        }
+        // All is well without: the next time costs as much.
+        drop(keep(&self.folder, &case.name(), &choices));
         Ok(choices)
     }
 }
@@ -111,15 +113,16 @@ mod tests {
     #[test]
     fn a_case_is_chosen_for_once_until_its_entry_is_damaged() {
         let folder = tempfile::tempdir().unwrap();
-        let remembered = Remembered::at(Some(folder.path().join("choices")));
+        let remembered = Remembered::at(folder.path().join("choices"));
         let policy = OpenedPolicy::open(&PolicySource::Cost, &Engine::Embedded).unwrap();
         let task: Task = "spmv f64".parse().unwrap();
-        let case = |pattern, count| Case {
-            pattern,
+        let case = |pattern: &'static str, count| Case {
+            pattern: pattern.into(),
             distinct_values: Some(3),
             task,
             target: Target::H200,
             policy: &policy,
+            beside: None,
             count,
         };
         let text = "keep csr index=u32 values=plain cache=cached vector=1 lanes=4 unroll=2";
@@ -151,11 +154,12 @@ mod tests {
 
     #[test]
     fn nothing_is_lost_where_nothing_can_be_kept() {
-        let remembered = Remembered::at(Some("/dev/null/choices".into()));
+        let remembered = Remembered::at("/dev/null/choices".into());
         let policy = OpenedPolicy::open(&PolicySource::Cost, &Engine::Embedded).unwrap();
         let task = "spmv f64".parse().unwrap();
-        let (pattern, target) = ("a", Target::H200);
-        let case = Case { pattern, distinct_values: None, task, target, policy: &policy, count: 1 };
+        let (pattern, target) = ("a".into(), Target::H200);
+        let (policy, distinct_values, beside, count) = (&policy, None, None, 1);
+        let case = Case { pattern, distinct_values, task, target, policy, beside, count };
         assert_eq!(remembered.fetch(&case, || Err::<Vec<Choice>, _>("why")), Err("why"));
         assert_eq!(remembered.fetch(&case, || Ok::<_, Infallible>(Vec::new())), Ok(Vec::new()));
     }

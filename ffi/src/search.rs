@@ -22,6 +22,8 @@ use sparserl_gpu::compile::nvrtc::Cubin;
 use sparserl_gpu::emulated::checker::{Checker, Unjudged};
 use sparserl_gpu::evaluator::GpuEvaluator;
 use sparserl_gpu::worker::Protocol;
+use sparserl_onnx_models::OpenedChoices;
+use sparserl_onnx_models::speeds::mean;
 
 use crate::context::Gpu;
 use crate::effort::{self, Effort};
@@ -36,6 +38,11 @@ use crate::status::{Failure, Status};
 const CHOSEN: usize = 1;
 /// Further ones that are tried where the first is refused.
 const SPARE: usize = 3;
+
+/// What a program that is not measured has to gain over plain CSR, in log2, where there is a GPU:
+/// less does not pay for what packing takes, and predictions are not that exact. Plans that are
+/// made for later cost nobody's time.
+const LEAST_GAIN: f64 = 0.05;
 
 /// Plans are for products that follow each other.
 const OBJECTIVE: Objective = Objective::Warm;
@@ -92,32 +99,43 @@ pub(crate) fn better<T: Scalar>(
         return Ok(over);
     }
     let mut offered = LazyCell::new(|| policy.choices(&input, OBJECTIVE));
-    let pattern = match op {
-        Op::None => Cow::Borrowed(whole.pattern()),
-        Op::Transpose => Cow::Owned(whole.transposed_pattern()),
-    };
-    let mut choose = |considered: usize| -> Result<Vec<Choice>, Failure> {
-        let is_fixed = plan.task.values == Values::Fixed;
-        let case = Case {
-            pattern: &pattern,
-            distinct_values: is_fixed.then(|| stats.distinct_values()).flatten(),
-            task: plan.task,
-            target: context.target,
-            policy,
-            count: considered,
+    let mut choose = |considered: usize, beside| -> Result<Vec<Choice>, Failure> {
+        let case = || {
+            let is_fixed = plan.task.values == Values::Fixed;
+            Case {
+                pattern: match op {
+                    Op::None => Cow::Borrowed(whole.pattern()),
+                    Op::Transpose => Cow::Owned(whole.transposed_pattern()),
+                },
+                distinct_values: is_fixed.then(|| stats.distinct_values()).flatten(),
+                task: plan.task,
+                target: context.target,
+                policy,
+                beside,
+                count: considered,
+            }
         };
-        let mut choices = choices_of(plan, effort, &case, || offered.first(considered))?;
+        let choose = || {
+            let choices = offered.first(considered)?;
+            match beside {
+                Some(csr) => gaining(&mut offered, &costs, csr, choices),
+                None => Ok(choices),
+            }
+        };
+        let mut choices = choices_of(plan, effort, case, choose)?;
         if let Some(left) = plan.memory_left() {
             choices.retain(|choice| costs.cost(&choice.program).matrix_bytes <= left);
         }
         choices.retain(|choice| choice.program != csr);
+        if beside.is_some() && context.gpu.is_ok() {
+            choices.retain(|choice| choice.score >= LEAST_GAIN);
+        }
         Ok(choices)
     };
-    let considered = match effort {
-        Effort::Measure(time) => Budget::Time(time).candidates(),
-        Effort::None | Effort::Remember | Effort::Choose => CHOSEN + SPARE,
+    let mut choices = match effort {
+        Effort::Measure(time) => choose(Budget::Time(time).candidates(), None)?,
+        Effort::None | Effort::Remember | Effort::Choose => choose(CHOSEN + SPARE, Some(&csr))?,
     };
-    let mut choices = choose(considered)?;
     if let Some(over) = over() {
         return Ok(over);
     }
@@ -128,13 +146,11 @@ pub(crate) fn better<T: Scalar>(
             _ => format!("plain CSR: {words} found nothing better"),
         }));
     }
-    // What is not measured takes the place of plain CSR only where it is predicted to be faster.
-    let unmeasured = |mut choices: Vec<Choice>| {
-        choices.retain(|choice| costs.cost(&choice.program).seconds < csr_predicted);
+    let unmeasured = |choices: Vec<Choice>| {
         if choices.is_empty() {
             return Ok(None);
         }
-        checked(plan, matrix, &input, &costs, &choices).map(Some).map_err(Failure::internal)
+        checked(plan, matrix, &input, csr_predicted, &choices).map(Some).map_err(Failure::internal)
     };
     let chosen = match (effort, &context.gpu) {
         (Effort::Measure(time), Ok(gpu)) => {
@@ -160,7 +176,7 @@ pub(crate) fn better<T: Scalar>(
                     if let Some(over) = over() {
                         return Ok(over);
                     }
-                    unmeasured(choose(CHOSEN + SPARE)?)?
+                    unmeasured(choose(CHOSEN + SPARE, Some(&csr))?)?
                 }
             }
         }
@@ -201,21 +217,45 @@ pub(crate) fn better<T: Scalar>(
     Err(refused.unwrap_or_else(|| Failure::internal("no program was found right")))
 }
 
-/// What the policy chooses for a case, or has chosen for an earlier plan.
-fn choices_of(
+/// What the policy chooses for a case, or has chosen for an earlier plan. The case costs a hash of
+/// the pattern, and is made only where choices are remembered.
+fn choices_of<'a>(
     plan: &Plan,
     effort: Effort,
-    case: &Case<'_>,
+    case: impl FnOnce() -> Case<'a>,
     choose: impl FnOnce() -> Result<Vec<Choice>, PolicyError>,
 ) -> Result<Vec<Choice>, Failure> {
-    let remembered = &plan.context.remembered;
-    let choices = match effort {
-        Effort::Remember => return Ok(remembered.find(case).unwrap_or_default()),
-        // The same in every run, whatever stands in a folder.
-        _ if plan.options.deterministic => choose(),
-        _ => remembered.fetch(case, choose),
+    // A deterministic plan has the same in every run, whatever stands in a folder.
+    let remembered = plan.context.remembered.as_ref().filter(|_| !plan.options.deterministic);
+    let choices = match (effort, remembered) {
+        (Effort::Remember, remembered) => {
+            let found = remembered.and_then(|remembered| remembered.find(&case()));
+            return Ok(found.unwrap_or_default());
+        }
+        (_, Some(remembered)) => remembered.fetch(&case(), choose),
+        (_, None) => choose(),
     };
     choices.map_err(Failure::internal)
+}
+
+/// Those of some choices that are predicted to be faster than plain CSR, by whom they were chosen:
+/// what is not measured takes its place only then. Their scores are the gain over it, in log2.
+fn gaining(
+    offered: &mut OpenedChoices<'_>,
+    costs: &CostModel<'_>,
+    csr: &Program,
+    choices: Vec<Choice>,
+) -> Result<Vec<Choice>, PolicyError> {
+    let chosen = choices.into_iter().map(|choice| choice.program);
+    let programs: Vec<Program> = [csr.clone()].into_iter().chain(chosen).collect();
+    let speeds: Vec<f64> = match offered.speeds(&programs)? {
+        Some(speeds) => speeds.iter().map(|speeds| mean(speeds, OBJECTIVE).into()).collect(),
+        None => programs.iter().map(|program| -costs.cost(program).seconds.log2()).collect(),
+    };
+    let of_csr = speeds.first().copied().unwrap_or(f64::INFINITY);
+    let gains = programs.into_iter().zip(speeds).skip(1);
+    let gains = gains.map(|(program, speed)| Choice { program, score: speed - of_csr });
+    Ok(gains.filter(|choice| choice.score > 0.0).collect())
 }
 
 /// A program, and what is known of it.
@@ -226,25 +266,26 @@ struct Chosen {
     known: Known,
 }
 
-/// Programs in the order of the policy. Without a GPU, those that emulation finds right.
+/// Programs in the order of the policy, by their gains over plain CSR, of which the time is
+/// predicted. Without a GPU, those that emulation finds right.
 fn checked<T: Scalar>(
     plan: &Plan,
     matrix: CsrView<'_, T>,
     input: &PolicyInput<'_>,
-    costs: &CostModel<'_>,
+    csr_predicted: f64,
     choices: &[Choice],
 ) -> Result<Vec<Chosen>, String> {
     let context = &*plan.context;
     let words = context.policy()?.in_words();
-    let chosen = |program: Program, predicted: f64, judged, how: String| {
-        let known =
-            Known { predicted, why: format!("chosen by {words}, {how}"), ..Known::default() };
-        Chosen { program, judged, known }
+    let chosen = |program: Program, judged, how: String| {
+        let gain = choices.iter().find(|choice| choice.program == program);
+        let predicted = csr_predicted / gain.map_or(1.0, |choice| choice.score.exp2());
+        let why = format!("chosen by {words}, {how}");
+        Chosen { program, judged, known: Known { predicted, why, ..Known::default() } }
     };
     if context.gpu.is_ok() {
         let unmeasured = |Choice { program, .. }: &Choice| {
-            let predicted = costs.cost(program).seconds;
-            chosen(program.clone(), predicted, None, "not measured".to_owned())
+            chosen(program.clone(), None, "not measured".to_owned())
         };
         return Ok(choices.iter().map(unmeasured).collect());
     }
@@ -269,7 +310,7 @@ fn checked<T: Scalar>(
     let artefacts = generated.artefacts.into_iter().filter_map(|artefact| {
         let program = artefact.kernel.packed.program.clone();
         let how = format!("emulated on {} and found right", artefact.verdict?.extent);
-        Some(chosen(program, artefact.predicted.seconds, Some(artefact.kernel), how))
+        Some(chosen(program, Some(artefact.kernel), how))
     });
     Ok(artefacts.collect())
 }
