@@ -36,4 +36,4 @@ pub(crate) use offsets::KeptOffsets;
 pub use offsets::{Offsets, OffsetsView};
 pub use plausible::Absurd;
 pub use sample::{RowSample, middle_rows, sample_rows};
-pub use scalar::Scalar;
+pub use scalar::{AnyScalars, Scalar};

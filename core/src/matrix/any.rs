@@ -1,3 +1,4 @@
+use super::scalar::AnyScalars;
 use super::{CsrView, Scalar, bf16, f16};
 
 /// A borrowed matrix whose element type is known at run time.
@@ -18,6 +19,11 @@ pub enum AnyCsrView<'a> {
 
 impl<'a, T: Scalar> From<CsrView<'a, T>> for AnyCsrView<'a> {
     fn from(matrix: CsrView<'a, T>) -> Self {
-        T::any(matrix)
+        match T::any(matrix.values()) {
+            AnyScalars::F32(values) => Self::F32(matrix.with_values(values)),
+            AnyScalars::F64(values) => Self::F64(matrix.with_values(values)),
+            AnyScalars::F16(values) => Self::F16(matrix.with_values(values)),
+            AnyScalars::BF16(values) => Self::BF16(matrix.with_values(values)),
+        }
     }
 }

@@ -94,9 +94,14 @@ impl<'a, T: Scalar> CsrView<'a, T> {
     /// `None` where it is another.
     #[must_use]
     pub fn of_type<U: Scalar>(self) -> Option<CsrView<'a, U>> {
-        let Self { rows, cols, offsets, columns, values, owner: _ } = self;
-        let values = (T::DTYPE == U::DTYPE).then(|| bytemuck::cast_slice(values))?;
-        Some(CsrView { rows, cols, offsets, columns, values, owner: None })
+        let is_same = T::DTYPE == U::DTYPE;
+        is_same.then(|| self.with_values(bytemuck::cast_slice(self.values)))
+    }
+
+    /// The pattern with these values, as many as there are entries.
+    pub(super) fn with_values<U>(self, values: &'a [U]) -> CsrView<'a, U> {
+        let Self { rows, cols, offsets, columns, .. } = self;
+        CsrView { rows, cols, offsets, columns, values, owner: None }
     }
 
     /// Checks the arrays, in one pass and without copying them.

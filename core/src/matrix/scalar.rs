@@ -2,7 +2,6 @@ use core::fmt::{Debug, Display, LowerExp};
 
 use half::{bf16, f16};
 
-use super::{AnyCsrView, CsrView};
 use crate::task::Dtype;
 
 mod sealed {
@@ -42,8 +41,21 @@ pub trait Scalar:
     fn bits(self) -> u64;
     /// The value with these [`Scalar::bits`].
     fn from_bits(bits: u64) -> Self;
-    /// A matrix of this type as one whose type is known at run time.
-    fn any(matrix: CsrView<'_, Self>) -> AnyCsrView<'_>;
+    /// Values of this type as those of a type that is known at run time.
+    fn any(values: &[Self]) -> AnyScalars<'_>;
+}
+
+/// Values of a type that is known at run time.
+#[derive(Clone, Copy, Debug)]
+pub enum AnyScalars<'a> {
+    /// In single precision.
+    F32(&'a [f32]),
+    /// In double precision.
+    F64(&'a [f64]),
+    /// In half precision.
+    F16(&'a [f16]),
+    /// In half precision with the exponents of single precision.
+    BF16(&'a [bf16]),
 }
 
 impl Scalar for f32 {
@@ -64,8 +76,8 @@ impl Scalar for f32 {
     fn from_bits(bits: u64) -> Self {
         Self::from_bits(bits as u32)
     }
-    fn any(matrix: CsrView<'_, Self>) -> AnyCsrView<'_> {
-        AnyCsrView::F32(matrix)
+    fn any(values: &[Self]) -> AnyScalars<'_> {
+        AnyScalars::F32(values)
     }
 }
 
@@ -87,8 +99,8 @@ impl Scalar for f64 {
     fn from_bits(bits: u64) -> Self {
         Self::from_bits(bits)
     }
-    fn any(matrix: CsrView<'_, Self>) -> AnyCsrView<'_> {
-        AnyCsrView::F64(matrix)
+    fn any(values: &[Self]) -> AnyScalars<'_> {
+        AnyScalars::F64(values)
     }
 }
 
@@ -151,8 +163,8 @@ macro_rules! half_scalars {
             fn from_bits(bits: u64) -> Self {
                 Self::from_bits(bits as u16)
             }
-            fn any(matrix: CsrView<'_, Self>) -> AnyCsrView<'_> {
-                AnyCsrView::$dtype(matrix)
+            fn any(values: &[Self]) -> AnyScalars<'_> {
+                AnyScalars::$dtype(values)
             }
         })*
     };

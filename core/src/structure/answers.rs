@@ -4,9 +4,9 @@ use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::chunks::{ChunkRuns, Chunks};
+use super::chunks::Chunks;
 use super::features::Features;
-use super::groups::RowGroups;
+use super::groups::{ChunkRuns, RowGroups};
 use super::pattern::Pattern;
 use super::rows::{Order, RowSet, RowSetId, Rows, SplitRule};
 use super::scan::Scan;

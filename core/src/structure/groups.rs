@@ -1,3 +1,6 @@
+use alloc::vec::Vec;
+
+use super::chunks::{FOUR, row_chunks};
 use super::rows::{Rows, lens, offsets_of};
 use crate::matrix::{OffsetsView, tasks};
 
@@ -70,6 +73,53 @@ impl RowGroups {
             let longest = all.longest.max(steps);
             Self { groups: all.groups + 1, steps: all.steps + steps, longest }
         })
+    }
+}
+
+/// Rows that follow one another, and runs of them, whose chunks are counted where there are many.
+const RUN: usize = 256;
+const RUNS: usize = 128;
+
+/// The chunks of all rows, or of evenly spaced runs of them where there are many.
+pub(super) struct ChunkRuns {
+    /// Slots of each.
+    chunks: Vec<u32>,
+    /// Where each run ends among them.
+    ends: Vec<usize>,
+    are_all: bool,
+}
+
+impl ChunkRuns {
+    /// Those of rows in chunks of at most `most` entries.
+    pub(super) fn of(rows: &Rows, offsets: OffsetsView<'_>, most: u32) -> Self {
+        let spacing = rows.len().div_ceil(RUN).div_ceil(RUNS).max(1);
+        let (mut chunks, mut ends) = (Vec::new(), Vec::new());
+        for first in (0..rows.len()).step_by(RUN * spacing) {
+            for position in first..rows.len().min(first + RUN) {
+                let entries = offsets.row_len(rows.at(position)) as u64;
+                chunks.extend(row_chunks(entries, most).map(|slots| slots as u32));
+            }
+            ends.push(chunks.len());
+        }
+        Self { chunks, ends, are_all: spacing == 1 }
+    }
+
+    pub(super) fn are_all(&self) -> bool {
+        self.are_all
+    }
+
+    pub(super) fn slots(&self) -> u64 {
+        self.chunks.iter().map(|&slots| u64::from(slots)).sum()
+    }
+
+    /// Groups of `at_once` of a run, each of which takes its entries by fours, `lanes` of them at a
+    /// time.
+    pub(super) fn groups(&self, at_once: u32, lanes: u32) -> RowGroups {
+        let starts = [0].into_iter().chain(self.ends.iter().copied());
+        let runs = starts.zip(&self.ends).map(|(start, &end)| &self.chunks[start..end]);
+        let groups = runs.flat_map(|run| run.chunks(at_once as usize));
+        let longest = groups.map(|group| group.iter().copied().max().unwrap_or(0) / FOUR);
+        RowGroups::with_longest(longest.map(u64::from), lanes)
     }
 }
 

@@ -4,12 +4,12 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use super::answers::{Answers, Splits};
-use super::chunks::{ChunkRuns, Chunks, FOUR};
+use super::chunks::{Chunks, FOUR};
 use super::count::{BlockColumns, diagonals, row_ends, tile_rows};
 use super::embedding::{EmbeddingConfig, SampledPositions, StructureEmbedding};
 use super::features::Features;
 use super::grid::DensityGrids;
-use super::groups::RowGroups;
+use super::groups::{ChunkRuns, RowGroups};
 use super::limits::MAX_PADDING;
 use super::pattern::Pattern;
 use super::rows::{Order, RowSet, RowSetId, Rows, SplitRule};

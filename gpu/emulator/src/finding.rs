@@ -64,7 +64,7 @@ pub enum FindingKind {
     /// A warp-wide operation (shuffle, vote, match) names lanes that never take part, or is
     /// executed by one that it does not name.
     MissingLanes,
-    /// A shuffle reads from a lane that does not take part.
+    /// A shuffle reads from a lane that does not take part, and something depends on what it gives.
     InactiveLane,
     /// An address was computed from a 16- or 32-bit number that wrapped around.
     AddressOverflow,
