@@ -174,7 +174,8 @@
 // Bytes of the packed matrix with its workspace.
 #define SPARSERL_NUMBER_PACKED_BYTES 1
 
-// Seconds of a product that the cost model predicts.
+// Seconds of a product that are predicted: by the cost model, and of a program that was chosen and
+// not measured by its gain over plain CSR, as the policy predicts it.
 #define SPARSERL_NUMBER_PREDICTED_SECONDS 2
 
 // Seconds of a product as measured, in a chain of them.

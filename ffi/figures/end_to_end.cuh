@@ -172,7 +172,7 @@ class EndToEnd {
 
   // Of each number of iterations, seconds in all and until the first could begin. In the first round
   // a plan finds nothing in the cache, in later ones what the round before has left there. Then
-  // fewer iterations again, with what most of them have left.
+  // fewer iterations again, with what those of 10,000 have left.
   Json races(const std::vector<Solver> &solvers, const std::function<void()> &restart,
              const std::function<std::vector<double>()> &solution, const Compare &compare) const {
     Json made;

@@ -64,7 +64,7 @@ pub(crate) struct Compiled {
 /// What was found out about a kernel.
 #[derive(Clone, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Known {
-    /// Seconds that the cost model expects of a product.
+    /// Predicted seconds of a product.
     pub(crate) predicted: f64,
     /// The same of plain CSR.
     pub(crate) csr_predicted: f64,

@@ -101,7 +101,7 @@ impl Plan {
         let known = kernel.known();
         let saved = match (known.measured, known.csr) {
             (Some(own), Some(csr)) => csr - own,
-            // As far as the cost model knows.
+            // As far as is predicted.
             _ => known.csr_predicted - known.predicted,
         };
         let seconds = self.progress.planning_seconds()?;

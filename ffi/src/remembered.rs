@@ -142,10 +142,12 @@ mod tests {
         assert_eq!(fetch(&case("a", 4)), 1);
         assert_eq!(fetch(&case("a", 5)), 2);
         assert_eq!(fetch(&case("b", 4)), 3);
+        let beside = Some(&chosen[0].program);
+        assert_eq!(fetch(&Case { beside, ..case("b", 4) }), 4);
         let path = folder.path().join("choices").join(case("a", 4).name());
         let entry = fs::read_to_string(&path).unwrap();
         let damages = [&entry[1..], &entry.replace("f64", "f32"), "[]x", "[[\"sparserl 5\", 1.0]]"];
-        for (damage, times) in damages.into_iter().zip(4..) {
+        for (damage, times) in damages.into_iter().zip(5..) {
             fs::write(&path, damage).unwrap();
             assert_eq!(fetch(&case("a", 4)), times, "{damage}");
             assert_eq!(fs::read_to_string(&path).unwrap(), entry);

@@ -99,7 +99,8 @@ pub(crate) fn better<T: Scalar>(
         return Ok(over);
     }
     let mut offered = LazyCell::new(|| policy.choices(&input, OBJECTIVE));
-    let mut choose = |considered: usize, beside| -> Result<Vec<Choice>, Failure> {
+    // None where nothing is remembered of a case that only that is wanted for.
+    let mut choose = |considered: usize, beside| -> Result<Option<Vec<Choice>>, Failure> {
         let case = || {
             let is_fixed = plan.task.values == Values::Fixed;
             Case {
@@ -122,29 +123,29 @@ pub(crate) fn better<T: Scalar>(
                 None => Ok(choices),
             }
         };
-        let mut choices = choices_of(plan, effort, case, choose)?;
+        let Some(mut choices) = choices_of(plan, effort, case, choose)? else { return Ok(None) };
         if let Some(left) = plan.memory_left() {
             choices.retain(|choice| costs.cost(&choice.program).matrix_bytes <= left);
         }
         choices.retain(|choice| choice.program != csr);
         if beside.is_some() && context.gpu.is_ok() {
-            choices.retain(|choice| choice.score >= LEAST_GAIN);
+            choices.retain(pays);
         }
-        Ok(choices)
+        Ok(Some(choices))
     };
-    let mut choices = match effort {
+    let choices = match effort {
         Effort::Measure(time) => choose(Budget::Time(time).candidates(), None)?,
         Effort::None | Effort::Remember | Effort::Choose => choose(CHOSEN + SPARE, Some(&csr))?,
     };
     if let Some(over) = over() {
         return Ok(over);
     }
+    let Some(mut choices) = choices else {
+        return Ok(Found::Nothing(effort::too_few(plan.options.expected_calls)));
+    };
     let words = policy.in_words();
     if choices.is_empty() {
-        return Ok(Found::Nothing(match effort {
-            Effort::Remember => effort::too_few(plan.options.expected_calls),
-            _ => format!("plain CSR: {words} found nothing better"),
-        }));
+        return Ok(Found::Nothing(format!("plain CSR: {words} found nothing better")));
     }
     let unmeasured = |choices: Vec<Choice>| {
         if choices.is_empty() {
@@ -176,7 +177,7 @@ pub(crate) fn better<T: Scalar>(
                     if let Some(over) = over() {
                         return Ok(over);
                     }
-                    unmeasured(choose(CHOSEN + SPARE, Some(&csr))?)?
+                    unmeasured(choose(CHOSEN + SPARE, Some(&csr))?.unwrap_or_default())?
                 }
             }
         }
@@ -217,29 +218,29 @@ pub(crate) fn better<T: Scalar>(
     Err(refused.unwrap_or_else(|| Failure::internal("no program was found right")))
 }
 
-/// What the policy chooses for a case, or has chosen for an earlier plan. The case costs a hash of
-/// the pattern, and is made only where choices are remembered.
+/// What the policy chooses for a case, or has chosen for an earlier plan; none where only that is
+/// wanted, and nothing is remembered. The case costs a hash of the pattern, and is made only where
+/// choices are remembered.
 fn choices_of<'a>(
     plan: &Plan,
     effort: Effort,
     case: impl FnOnce() -> Case<'a>,
     choose: impl FnOnce() -> Result<Vec<Choice>, PolicyError>,
-) -> Result<Vec<Choice>, Failure> {
+) -> Result<Option<Vec<Choice>>, Failure> {
     // A deterministic plan has the same in every run, whatever stands in a folder.
     let remembered = plan.context.remembered.as_ref().filter(|_| !plan.options.deterministic);
     let choices = match (effort, remembered) {
         (Effort::Remember, remembered) => {
-            let found = remembered.and_then(|remembered| remembered.find(&case()));
-            return Ok(found.unwrap_or_default());
+            return Ok(remembered.and_then(|remembered| remembered.find(&case())));
         }
         (_, Some(remembered)) => remembered.fetch(&case(), choose),
         (_, None) => choose(),
     };
-    choices.map_err(Failure::internal)
+    choices.map(Some).map_err(Failure::internal)
 }
 
-/// Those of some choices that are predicted to be faster than plain CSR, by whom they were chosen:
-/// what is not measured takes its place only then. Their scores are the gain over it, in log2.
+/// Those of some choices that their chooser predicts to be faster than plain CSR: what is not
+/// measured takes its place only then. Their scores are the gain over it, in log2.
 fn gaining(
     offered: &mut OpenedChoices<'_>,
     costs: &CostModel<'_>,
@@ -258,6 +259,11 @@ fn gaining(
     Ok(gains.filter(|choice| choice.score > 0.0).collect())
 }
 
+/// Whether a program gains enough over plain CSR where there is a GPU.
+fn pays(choice: &Choice) -> bool {
+    choice.score >= LEAST_GAIN
+}
+
 /// A program, and what is known of it.
 struct Chosen {
     program: Program,
@@ -266,8 +272,8 @@ struct Chosen {
     known: Known,
 }
 
-/// Programs in the order of the policy, by their gains over plain CSR, of which the time is
-/// predicted. Without a GPU, those that emulation finds right.
+/// Programs in the order of the policy, with the times that their gains over plain CSR make of its
+/// own. Without a GPU, those that emulation finds right.
 fn checked<T: Scalar>(
     plan: &Plan,
     matrix: CsrView<'_, T>,
@@ -399,4 +405,44 @@ fn measure<T: Scalar>(
         Some(Chosen { program, judged, known })
     });
     Ok(chosen.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use sparserl_core::matrix::generate;
+    use sparserl_core::target::Target;
+    use sparserl_core::task::{Dtype, Operation, Task};
+    use sparserl_onnx_models::{Engine, OpenedPolicy, PolicySource};
+
+    use super::*;
+    use crate::plain::plain_csr;
+
+    #[test]
+    fn what_is_chosen_has_to_gain_over_plain_csr() {
+        let matrix = generate::stencil5(60, 60);
+        let stats = Arc::new(MatrixStats::new(matrix.view()));
+        let task = Task::new(Operation::SpMV, Dtype::F64);
+        let input = PolicyInput::new(Arc::clone(&stats), task, Target::H200);
+        let costs = CostModel::new(Arc::clone(&stats), task, Target::H200);
+        let (csr, seconds) = plain_csr(&costs, task).next().unwrap();
+        for source in [PolicySource::Cost, PolicySource::Learned] {
+            let policy = OpenedPolicy::open(&source, &Engine::Embedded).unwrap();
+            let mut offered = policy.choices(&input, OBJECTIVE);
+            let choices = offered.first(CHOSEN + SPARE).unwrap();
+            let found = gaining(&mut offered, &costs, &csr, choices.clone()).unwrap();
+            let best = found.first().unwrap();
+            assert!(best.program == choices[0].program && pays(best), "{source:?}: {best:?}");
+            if source == PolicySource::Cost {
+                let gain = (seconds / costs.cost(&best.program).seconds).log2();
+                assert!((best.score - gain).abs() < 1e-9, "{} instead of {gain}", best.score);
+            }
+            // Nothing gains over itself.
+            let same = gaining(&mut offered, &costs, &best.program, vec![best.clone()]).unwrap();
+            assert_eq!(same, []);
+            let worse = Choice { program: csr.clone(), score: 9.0 };
+            assert_eq!(gaining(&mut offered, &costs, &best.program, vec![worse]).unwrap(), []);
+        }
+        let choice = |score| Choice { program: csr.clone(), score };
+        assert!(pays(&choice(0.051)) && !pays(&choice(0.049)));
+    }
 }

@@ -231,7 +231,8 @@ pub const SPARSERL_TEXT_EPILOGUE_USER: i32 = 6;
 
 /// Bytes of the packed matrix with its workspace.
 pub const SPARSERL_NUMBER_PACKED_BYTES: i32 = 1;
-/// Seconds of a product that the cost model predicts.
+/// Seconds of a product that are predicted: by the cost model, and of a program that was chosen and
+/// not measured by its gain over plain CSR, as the policy predicts it.
 pub const SPARSERL_NUMBER_PREDICTED_SECONDS: i32 = 2;
 /// Seconds of a product as measured, in a chain of them.
 pub const SPARSERL_NUMBER_MEASURED_SECONDS: i32 = 3;

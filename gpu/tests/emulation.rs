@@ -235,6 +235,12 @@ fn programs_for_another_matrix_or_element_type_do_not_compile() {
         let Outcome::CompileFailed { reason } = &outcome else { panic!("{outcome}") };
         assert!(reason.starts_with("it does not fit the matrix: "), "{reason}");
     }
+    // One that was made already.
+    let (single, double): (Csr<f32>, Csr<f64>) = (matrix(), matrix().cast().unwrap());
+    let text = "spmv f64\nblock 128\nkeep csr index=u16 values=plain cache=cached vector=1 lanes=16 unroll=4";
+    let kernel = Kernel::for_matrix(double.view(), &program(text)).unwrap();
+    let error = emulator().judge(single.view(), Candidate::Kernel(&kernel)).unwrap_err();
+    assert_eq!(error.to_string(), "the kernel is for spmv f64, and the matrix holds f32");
 }
 
 fn a_right_kernel_from_anywhere_is_verified_and_counted() {

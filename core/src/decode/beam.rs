@@ -8,7 +8,7 @@ use super::sample::next_tokens;
 use super::{BatchRow, ConditionedPolicy, PolicyError};
 use crate::language::grammar::Alternative;
 use crate::language::{Mask, Program, Token};
-use crate::matrix::tasks;
+use crate::matrix::tasks::{self, Sharable};
 use crate::task::Task;
 
 /// A program and how likely the policy finds it.
@@ -76,7 +76,7 @@ pub fn beam_search_among(
 fn search_width(
     policy: &mut dyn ConditionedPolicy,
     task: Task,
-    legal: impl Fn(&Path) -> Vec<Alternative> + Send + Sync,
+    legal: impl Fn(&Path) -> Vec<Alternative> + Sharable,
     width: usize,
 ) -> Result<Vec<Hypothesis>, PolicyError> {
     let mut complete = search_legal(policy, task, legal, |steps| steps.truncate(width))?;
@@ -97,7 +97,7 @@ pub(super) fn search(
 fn search_legal(
     policy: &mut dyn ConditionedPolicy,
     task: Task,
-    legal: impl Fn(&Path) -> Vec<Alternative> + Send + Sync,
+    legal: impl Fn(&Path) -> Vec<Alternative> + Sharable,
     mut prune: impl FnMut(&mut Vec<Step<'_>>),
 ) -> Result<Vec<Hypothesis>, PolicyError> {
     let mut open = alloc::vec![Beam { path: Path::start(), parent: None, log_probability: 0.0 }];

@@ -1,4 +1,5 @@
 use alloc::vec::Vec;
+use core::any::Any;
 use core::ops::Range;
 
 use thiserror::Error;
@@ -98,10 +99,11 @@ impl<'a, T: Scalar> CsrView<'a, T> {
         is_same.then(|| self.with_values(bytemuck::cast_slice(self.values)))
     }
 
-    /// The pattern with these values, as many as there are entries.
-    pub(super) fn with_values<U>(self, values: &'a [U]) -> CsrView<'a, U> {
+    /// This view with its values as those of type `U`, which is `T`.
+    pub(super) fn with_values<U: Scalar>(self, values: &'a [U]) -> CsrView<'a, U> {
         let Self { rows, cols, offsets, columns, .. } = self;
-        CsrView { rows, cols, offsets, columns, values, owner: None }
+        let owner = self.owner.and_then(|owner| (owner as &dyn Any).downcast_ref());
+        CsrView { rows, cols, offsets, columns, values, owner }
     }
 
     /// Checks the arrays, in one pass and without copying them.

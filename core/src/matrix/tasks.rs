@@ -18,6 +18,18 @@ pub(crate) fn map<I: Send, R: Send>(items: Vec<I>, work: impl Fn(I) -> R + Send 
 
 /// Applies `work` to every item and returns the results in the order of the items.
 #[cfg(not(feature = "std"))]
-pub(crate) fn map<I: Send, R: Send>(items: Vec<I>, work: impl Fn(I) -> R + Send + Sync) -> Vec<R> {
+pub(crate) fn map<I, R>(items: Vec<I>, work: impl Fn(I) -> R) -> Vec<R> {
     items.into_iter().map(work).collect()
 }
+
+/// What threads may share, where there are any.
+#[cfg(feature = "std")]
+pub(crate) trait Sharable: Send + Sync {}
+#[cfg(feature = "std")]
+impl<T: Send + Sync> Sharable for T {}
+
+/// What threads may share, where there are any.
+#[cfg(not(feature = "std"))]
+pub(crate) trait Sharable {}
+#[cfg(not(feature = "std"))]
+impl<T> Sharable for T {}

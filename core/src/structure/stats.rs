@@ -27,7 +27,7 @@ const MOST_CODED: u64 = u16::MAX as u64;
 
 /// Rows of the slices that thicker ones are made of.
 const THIN_SLICE: u32 = 4;
-/// Such slices that a thread looks at at a time; fewer are not worth waking another.
+/// Slices whose rows a thread looks at at a time; fewer are not worth waking another.
 const SLICES_A_PIECE: usize = 1 << 14;
 
 /// The statistics of one matrix: what a policy sees of it, what the mask asks, and what the cost
@@ -105,8 +105,12 @@ impl<'a> MatrixStats<'a> {
     /// The features that a policy sees.
     #[must_use]
     pub fn features(&self) -> Features {
-        let slots = || self.slice_slots(RowSetId::ALL, Order::Keep, 32);
-        *self.answers.features.get_or_init(|| Features::of(&self.pattern, self.scan(), slots()))
+        if let Some(known) = self.answers.features.get() {
+            return *known;
+        }
+        // Threads share this work, which must not be done within what is computed once.
+        let slots = self.slice_slots(RowSetId::ALL, Order::Keep, 32);
+        *self.answers.features.get_or_init(|| Features::of(&self.pattern, self.scan(), slots))
     }
 
     /// How dense the matrix is, in grids of several scales.
@@ -215,7 +219,7 @@ impl<'a> MatrixStats<'a> {
     }
 
     /// Largest distance between columns, counted in `side`s, of `height` rows in turn; where
-    /// distances are beyond all codings of them, one of these.
+    /// a distance exceeds what any coding stores, the first such distance.
     #[must_use]
     pub fn span(&self, id: RowSetId, order: Order, height: u32, side: u32) -> u64 {
         let id = self.known(id);
@@ -231,7 +235,7 @@ impl<'a> MatrixStats<'a> {
     }
 
     /// Largest distance between columns of a merge tile of so many items; an upper bound. Where
-    /// distances are beyond all codings of them, one of these.
+    /// a distance exceeds what any coding stores, the first such distance.
     #[must_use]
     pub fn tile_span(&self, id: RowSetId, order: Order, items: u32) -> u64 {
         let id = self.known(id);
@@ -416,7 +420,7 @@ impl<'a> MatrixStats<'a> {
     }
 }
 
-/// The largest of some distances; where some are beyond all codings, the first of these.
+/// The largest of some distances; where one exceeds what any coding stores, the first such distance.
 fn largest_coded(distances: impl Iterator<Item = u64>) -> u64 {
     let mut largest = 0;
     for distance in distances {

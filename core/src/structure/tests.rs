@@ -401,6 +401,31 @@ proptest! {
 }
 
 #[test]
+fn groups_of_many_rows_are_counted_in_pieces_and_chunks_of_some() {
+    let matrix = crate::matrix::generate::rmat(17, 3, 1);
+    let stats = MatrixStats::new(matrix.view());
+    let (lens, offsets) = (|row| matrix.view().row_len(row), matrix.view().offsets());
+    for order in [Order::Keep, Order::Sort { window: 2048 }] {
+        let rows = stats.ordered(RowSetId::ALL, order);
+        for height in [1, 4, 8, 32] {
+            let plain = RowGroups::of(&rows, offsets, height, 2);
+            assert_eq!(stats.row_groups(RowSetId::ALL, order, height, 2), plain, "{height}");
+            let ordered: Vec<usize> = rows.iter().map(lens).collect();
+            let widths = ordered.chunks(height as usize).filter_map(|rows| rows.iter().max());
+            let slots = widths.sum::<usize>() as u64 * u64::from(height);
+            assert_eq!(stats.slice_slots(RowSetId::ALL, order, height), slots, "{height}");
+        }
+        let fours = rows.iter().flat_map(|row| row_chunks(lens(row) as u64, 32));
+        let fours: Vec<u64> = fours.map(|slots| slots / 4).collect();
+        let slowest = fours.chunks(8).filter_map(|group| group.iter().max());
+        let steps: u64 = slowest.map(|fours| fours.div_ceil(4)).sum();
+        let found = stats.chunk_groups(RowSetId::ALL, order, 32, 8, 4);
+        assert!(found.steps.abs_diff(steps) < steps / 20, "{} for {steps}", found.steps);
+        assert_eq!(found.groups, fours.len().div_ceil(8) as u64);
+    }
+}
+
+#[test]
 fn a_spy_grid_as_large_as_the_matrix_is_the_matrix() {
     let matrix = Positions::new(2, 3, [(0, 2), (1, 0)]);
     let grid = SpyGrid::new(matrix.csr().view(), 10, 10);

@@ -1,6 +1,6 @@
 //! A block: warps in turns.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering::Relaxed;
 
 use fastrand::Rng;
@@ -131,7 +131,7 @@ impl<'g> Block<'g> {
                 waited_at: BTreeMap::new(),
                 sent: (0..grid.warps()).map(|_| Sent::default()).collect(),
                 mbarriers: MBarriers::new(),
-                read_absent: BTreeMap::new(),
+                read_absent: BTreeSet::new(),
                 undefined_reads: BTreeMap::new(),
                 undefined_stored: BTreeMap::new(),
                 random,

@@ -1,6 +1,6 @@
 //! What the warps of a block share.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fastrand::Rng;
 
@@ -45,8 +45,8 @@ pub(crate) struct Core<'g> {
     /// Bulk copies from there, by warp.
     pub(super) sent: Vec<Sent>,
     pub(super) mbarriers: MBarriers,
-    /// Shuffles that have read from lanes that do not take part: from which first, in words.
-    pub(super) read_absent: BTreeMap<u32, String>,
+    /// Shuffles that have read from lanes that do not take part, or have ended.
+    pub(super) read_absent: BTreeSet<u32>,
     /// By instruction: what it was the first to read of what nobody has written.
     pub(super) undefined_reads: BTreeMap<u32, Option<PlacedAddress>>,
     /// Where turns are taken at random.

@@ -84,11 +84,11 @@ impl Core<'_> {
         let kind = FindingKind::Uninitialised;
         let kernel = self.grid.kernel;
         let read_by = read_by.filter(|&read| read != counter);
-        let absent = read_by.and_then(|read| self.read_absent.get(&read).cloned());
-        if let (Some(read), Some(absent)) = (read_by, absent) {
+        if let Some(read) = read_by.filter(|read| self.read_absent.contains(read)) {
             self.report(FindingKind::InactiveLane, read, warp, lane, || {
                 let at = kernel.place(counter);
-                (None, format!("it reads from {absent}, and {what} {at} depends on it"))
+                let of = "a lane that has ended or does not take part";
+                (None, format!("it reads from {of}, and {what} {at} depends on it"))
             });
             return;
         }
