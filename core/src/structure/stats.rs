@@ -420,7 +420,7 @@ impl<'a> MatrixStats<'a> {
     }
 }
 
-/// The largest of some distances; where one exceeds what any coding stores, the first such distance.
+/// The largest of some distances; where one exceeds what any coding stores, the first such.
 fn largest_coded(distances: impl Iterator<Item = u64>) -> u64 {
     let mut largest = 0;
     for distance in distances {
