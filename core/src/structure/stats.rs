@@ -240,7 +240,7 @@ impl<'a> MatrixStats<'a> {
     pub fn tile_span(&self, id: RowSetId, order: Order, items: u32) -> u64 {
         let id = self.known(id);
         self.answers.tile_spans.get((id, order, items), || {
-            // A tile has rows, and those of most matrices are found first.
+            // A tile spans at least what each of its rows does, which takes less to find.
             let of_rows = self.span(id, order, 1, 1);
             if of_rows > MOST_CODED {
                 return of_rows;

@@ -288,7 +288,6 @@ impl Core<'_> {
                 }
                 // Nobody needs to look at what it would have given.
                 absent |= 1 << lane;
-                self.read_absent.insert(counter);
                 continue;
             }
             result[lane] = values[from as usize];
@@ -300,6 +299,9 @@ impl Core<'_> {
             warp.set(destination, lanes, &result);
             if is_undefined | absent != 0 {
                 let read_by = if is_undefined == 0 { Some(counter) } else { read_by };
+                if absent != 0 {
+                    self.read_absent.insert(counter);
+                }
                 warp.registers.taint(destination, lanes, is_undefined | absent, read_by);
             }
         }

@@ -83,16 +83,14 @@ impl Core<'_> {
         let Use { counter, warp, lane, what } = at;
         let kind = FindingKind::Uninitialised;
         let kernel = self.grid.kernel;
-        let read_by = read_by.filter(|&read| read != counter);
-        if let Some(read) = read_by.filter(|read| self.read_absent.contains(read)) {
-            self.report(FindingKind::InactiveLane, read, warp, lane, || {
-                let at = kernel.place(counter);
-                let of = "a lane that has ended or does not take part";
-                (None, format!("it reads from {of}, and {what} {at} depends on it"))
-            });
-            return;
-        }
-        match read_by {
+        match read_by.filter(|&read| read != counter) {
+            Some(read) if self.read_absent.contains(&read) => {
+                self.report(FindingKind::InactiveLane, read, warp, lane, || {
+                    let at = kernel.place(counter);
+                    let of = "a lane that has ended or does not take part";
+                    (None, format!("it reads from {of}, and {what} {at} depends on it"))
+                });
+            }
             None => self
                 .report(kind, counter, warp, lane, || (place(), format!("{what} depends on it"))),
             Some(read) => {
