@@ -47,6 +47,7 @@ class Part:
         self.rows, self.fields = part["rows"], part["fields"]
         self.is_vector = plan["task"]["operation"] == "spmv"
         self.block = plan["launch"]["block"]
+        self.sum_bytes = 8 if plan["task"]["dtype"].endswith("f64") else 4
         self.names = part["arrays"]
         self.arrays = {name: packed.array(argument) for name, argument in self.names.items()}
         self.first_row = part.get("first_row")
@@ -152,7 +153,27 @@ def ell(part):
             yield position, part.column(position, slot), slot
 
 
-LAYOUTS = {"csr": csr, "sell": sell, "dia": dia, "bcsr": bcsr, "merge": merge, "chunk": chunk, "ell": ell}
+def binned(part):
+    # Slots are stored by segments of column panels, and their products by bins of rows.
+    of_sum = part.sum_bytes
+    group, panel = 32 // of_sum, (part.fields["shared"] << 15) // of_sum
+    segments, targets, bins = part["segments"], part["targets"], part["bins"]
+    stored = {}
+    for segment in range(0, len(segments), 3):
+        for first in range(segments[segment + 1] * 4, segments[segment + 2] * 4, group):
+            stored[targets[first // group]] = segments[segment], first
+    for unit in range(len(bins) // 3 - 1):
+        row, products, places = bins[3 * unit], bins[3 * unit + 1], bins[3 * unit + 2] * 8
+        for position in range(row, bins[3 * unit + 3]):
+            for entry in range(part["row_places"][position + unit], part["row_places"][position + unit + 1]):
+                product = products * group + part["places"][places + entry]
+                of_panel, first = stored[product // group]
+                slot = first + product % group
+                yield position, of_panel * panel + part.column(0, slot), slot
+
+
+LAYOUTS = {"csr": csr, "sell": sell, "dia": dia, "bcsr": bcsr, "merge": merge, "chunk": chunk, "ell": ell,
+           "binned": binned}
 
 
 def entries(plan, packed):

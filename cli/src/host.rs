@@ -65,7 +65,7 @@ fn program(nnz: usize, kernel: &Kernel<Cubin>, target: Target) -> String {
         Dtype::F16 => include_str!("host/f16.cpp"),
         Dtype::BF16 => include_str!("host/bf16.cpp"),
     };
-    let LinearGeometry { grid, block, .. } = launch.geometry;
+    let geometry @ LinearGeometry { grid, block, .. } = launch.geometry;
     let arguments: String = launch.arguments.iter().map(row).collect();
     let begins_early = source.begins_early(target.architecture);
     let operations = 2.0 * nnz as f64 * f64::from(task.operation.columns());
@@ -74,6 +74,7 @@ fn program(nnz: usize, kernel: &Kernel<Cubin>, target: Target) -> String {
         ("@KERNEL@", source.kernel.clone()),
         ("@GRID@", grid.to_string()),
         ("@BLOCK@", block.to_string()),
+        ("@SHARED@", geometry.dynamic_shared().to_string()),
         ("@EARLY@", begins_early.to_string()),
         ("@OPERATIONS@", format!("{operations:e}")),
         ("@DENSE@", half.trim_end().to_owned()),

@@ -84,6 +84,10 @@ fn storage(program: &Program, part: &Part) -> String {
             let chunks = format!("chunks of up to {} entries of a row", chunk.entries());
             (chunks, "chunk", "chunk", 4)
         }
+        Layout::Binned(_) => {
+            let how = "panels of columns, each multiplied from shared memory, then bins of rows, each added up from it (propagation blocking)";
+            (how.to_owned(), "panel", "row", 4)
+        }
         Layout::Ell(_) => {
             let rows = "rows of equally many slots, a multiple of four (ELLPACK)";
             (rows.to_owned(), "row", "row", 4)
@@ -99,6 +103,7 @@ fn phrase(name: &str, value: Token, (unit, shared): (&str, &str), at_once: u32) 
     Some(match (name, value) {
         ("height" | "side" | "items" | "entries", _) => return None,
         ("vector", Token::Number(1)) => return None,
+        ("shared", Token::Number(units)) => format!("{} KiB of shared memory", 32 * units),
         ("index", Token::Word(Word::U32)) => "column indices of 32 bits".to_owned(),
         ("index", Token::Word(Word::U16)) => "column indices of 16 bits".to_owned(),
         ("index", Token::Word(Word::D16)) => {

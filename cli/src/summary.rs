@@ -356,12 +356,12 @@ impl fmt::Display for WrittenKernel {
                 rest.collect::<String>()
             )?;
         }
-        let LaunchPlan { grid, block, static_shared, .. } = self.plan.launch;
+        let LaunchPlan { grid, block, static_shared, dynamic_shared, .. } = self.plan.launch;
         let noun = if grid == 1 { "block" } else { "blocks" };
         writeln!(
             f,
             "launch     {grid} {noun} of {block} threads, {} shared",
-            HumanBytes(static_shared as u64)
+            HumanBytes(static_shared as u64 + u64::from(dynamic_shared))
         )?;
         let Prediction { matrix_bytes, csr_bytes, .. } = self.plan.predicted;
         let share = 100.0 * matrix_bytes as f64 / csr_bytes.max(1) as f64;

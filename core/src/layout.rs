@@ -7,6 +7,7 @@
 
 mod array;
 mod bcsr;
+mod binned;
 mod call;
 mod chunk;
 mod coding;
@@ -27,6 +28,7 @@ mod sell;
 
 pub use array::{Array, ArrayData, ArrayRole, ElementType, Meaning};
 pub use bcsr::BcsrLayout;
+pub use binned::BinnedLayout;
 pub use call::{OwnSize, PartSize};
 pub use chunk::ChunkLayout;
 pub use cost::{CostConstants, CostModel, PartCost, PartTime, StartUp};
@@ -47,7 +49,7 @@ pub(crate) use array::ArrayReader;
 pub(crate) use call::{Counted, DeviceCall, DeviceCode, DeviceStruct, Member, Operand};
 pub(crate) use layout_module::LayoutModule;
 pub(crate) use mapping::WIDEST_PANEL;
-pub(crate) use packed::part_name;
+pub(crate) use packed::{is_declared, part_name};
 #[cfg(all(test, feature = "std"))]
 pub(crate) use packer::packings;
 pub(crate) use registry::{PANEL, VECTOR, each_layout};

@@ -127,8 +127,9 @@ pub struct LaunchPlan {
     pub block: u32,
     /// Bytes of shared memory that the kernel declares itself.
     pub static_shared: usize,
-    /// Bytes of shared memory that the launch asks for.
-    dynamic_shared: usize,
+    /// Bytes of shared memory that the launch gives: 0, or more than 48 KiB, which the kernel is to
+    /// be allowed before by `CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES`.
+    pub dynamic_shared: u32,
     /// Whether the machine code may be launched with
     /// `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION`, which lets it begin before the
     /// kernels before it in the stream have ended: it waits for them itself. As measured, it is.
@@ -311,8 +312,8 @@ impl Plan {
             launch: LaunchPlan {
                 grid: geometry.grid,
                 block: geometry.block,
-                static_shared: geometry.shared,
-                dynamic_shared: 0,
+                static_shared: geometry.static_shared(),
+                dynamic_shared: geometry.dynamic_shared(),
                 programmatic_stream_serialization: machine_code
                     .as_ref()
                     .is_some_and(may_begin_early),

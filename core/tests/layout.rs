@@ -38,7 +38,8 @@ fn parts_fit_together(packed: &Packed) -> Result<(), TestCaseError> {
     prop_assert_eq!(packed.geometry.grid, blocks.max(1));
     prop_assert!(rows.iter().all(|&count| count == 1));
     prop_assert_eq!(packed.geometry.block, packed.program.block.threads());
-    prop_assert!(packed.geometry.shared <= 48 * 1024);
+    prop_assert!(packed.geometry.static_shared() <= 48 * 1024);
+    prop_assert!(packed.geometry.dynamic_shared() <= 224 * 1024);
     Ok(())
 }
 

@@ -124,8 +124,7 @@ fn saxpy_is_right(gpu: &Gpu) -> Result<(), Failed> {
     let outcome = run_case(
         &gpu.device,
         &cubin,
-        N.div_ceil(128),
-        128,
+        Geometry::linear(N.div_ceil(128), 128),
         &[
             CaseArgument::Input(&bytes(&x)),
             CaseArgument::Output(&before),
@@ -179,14 +178,14 @@ fn an_unwritten_output_stays_poisoned(gpu: &Gpu) -> Result<(), Failed> {
 fn write(gpu: &Gpu, cubin: &Cubin, first: u64, n: u32) -> Result<CaseOutcome, CaseError> {
     let output = poison(4 * N as usize);
     let arguments = [CaseArgument::Output(&output), CaseArgument::U64(first), CaseArgument::U32(n)];
-    run_case(&gpu.device, cubin, n.div_ceil(128), 128, &arguments)
+    run_case(&gpu.device, cubin, Geometry::linear(n.div_ceil(128), 128), &arguments)
 }
 
 fn changing_an_input_is_caught(gpu: &Gpu) -> Result<(), Failed> {
     let cubin = gpu.compile(WRITER, "writer")?;
     let input = bytes(&[0.0; 8]);
     let arguments = [CaseArgument::Input(&input), CaseArgument::U64(7), CaseArgument::U32(1)];
-    let outcome = run_case(&gpu.device, &cubin, 1, 32, &arguments)?;
+    let outcome = run_case(&gpu.device, &cubin, Geometry::linear(1, 32), &arguments)?;
     equal(&outcome.changed_inputs, &vec![0])?;
     ensure(!outcome.is_clean() && outcome.outputs.is_empty(), "the change was not reported")
 }
@@ -207,14 +206,14 @@ fn a_case_keeps_its_buffers_from_launch_to_launch(gpu: &Gpu) -> Result<(), Faile
         CaseArgument::U32(1),
     ];
     let mut case = Case::new(&gpu.device, &cubin, &arguments)?;
-    case.launch(1, 32)?;
-    case.launch(1, 32)?;
+    case.launch(Geometry::linear(1, 32))?;
+    case.launch(Geometry::linear(1, 32))?;
     let counter = |case: &Case| Ok::<_, CaseError>(case.outcome()?.outputs[0].bytes.clone());
     equal(&counter(&case)?, &words(7, 32))?;
 
     case.set(0, CaseArgument::Input(&words(5, 1)))?;
     case.set(2, CaseArgument::U32(2))?;
-    case.launch(1, 32)?;
+    case.launch(Geometry::linear(1, 32))?;
     equal(&counter(&case)?, &words(17, 32))?;
     ensure(case.outcome()?.is_clean(), "setting an input looks like a change of it")?;
 

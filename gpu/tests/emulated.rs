@@ -239,7 +239,7 @@ fn emulate(prepared: &Prepared, seed: u64) -> Result<Vec<Vec<u8>>, Failed> {
     let launch = Launch {
         grid: [prepared.geometry.grid, 1, 1],
         block: [prepared.geometry.block, 1, 1],
-        dynamic_shared: 0,
+        dynamic_shared: prepared.geometry.dynamic_shared(),
         arguments: arguments.collect(),
     };
     let report = run(&kernel, &launch, &mut memory, &Options { seed, ..Options::default() })?;
@@ -266,7 +266,7 @@ fn run_on(device: &Device, prepared: &Prepared) -> Result<Vec<Vec<u8>>, Failed> 
         })
         .collect();
     let geometry = prepared.geometry;
-    let outcome = run_case(device, &prepared.cubin, geometry.grid, geometry.block, &arguments?)?;
+    let outcome = run_case(device, &prepared.cubin, geometry.into(), &arguments?)?;
     if !outcome.is_clean() {
         return Err(format!("it wrote where it should not\n{}", prepared.program).into());
     }

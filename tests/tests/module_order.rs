@@ -69,7 +69,7 @@ const SYNTAX: [&str; 10] = [
 ];
 
 /// All modules of the layouts, likewise.
-const LAYOUT: [&str; 19] = [
+const LAYOUT: [&str; 20] = [
     "array",
     "mapping",
     "call",
@@ -79,6 +79,7 @@ const LAYOUT: [&str; 19] = [
     "emulated",
     "layout_module",
     "bcsr",
+    "binned",
     "chunk",
     "csr",
     "dia",

@@ -30,7 +30,7 @@ struct Argument {
 static const Argument arguments[] = {
 @ARGUMENTS@};
 static const char* const kernel_name = "@KERNEL@";
-static const unsigned grid = @GRID@, block = @BLOCK@;
+static const unsigned grid = @GRID@, block = @BLOCK@, shared = @SHARED@;
 static const bool begins_early = @EARLY@;  // programmatic_stream_serialization
 static const double operations = @OPERATIONS@;  // floating-point, of one product
 typedef @NUMBER@ Number;                        // alpha and beta
@@ -90,7 +90,7 @@ static std::vector<Expected> read_expected() {
 // CUDA's driver API, as far as it is used.
 typedef int CUresult;
 typedef unsigned long long CUdeviceptr;
-enum { PROGRAMMATIC_STREAM_SERIALIZATION = 6 };
+enum { PROGRAMMATIC_STREAM_SERIALIZATION = 6, MAX_DYNAMIC_SHARED_SIZE_BYTES = 8 };
 struct LaunchAttribute {  // CUlaunchAttribute
   int id, padding;
   union {
@@ -154,6 +154,7 @@ int main(int count, char** words) {
   call("cuCtxSetCurrent", context);
   call("cuModuleLoadData", &module, (const void*)cubin.data());
   call("cuModuleGetFunction", &function, module, kernel_name);
+  if (shared) call("cuFuncSetAttribute", function, MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)shared);
 
   std::vector<Dense> x(inputs), y(outputs);
   for (size_t i = 0; i < inputs; i++) x[i] = operand(i, 0);
@@ -185,7 +186,7 @@ int main(int count, char** words) {
   // Where the architecture has it, the kernel begins before those before it in the stream have ended,
   // and waits for them itself.
   LaunchAttribute attribute = {PROGRAMMATIC_STREAM_SERIALIZATION, 0, {1}};
-  const LaunchConfig config = {grid, 1, 1, block, 1, 1, 0, nullptr, &attribute, begins_early};
+  const LaunchConfig config = {grid, 1, 1, block, 1, 1, shared, nullptr, &attribute, begins_early};
   const auto launch = [&] {
     call("cuLaunchKernelEx", &config, function, passed.data(), (void**)nullptr);
   };

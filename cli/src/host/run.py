@@ -7,6 +7,9 @@ if any(a["dtype"] == "bf16" for a in plan["arguments"]):
     raise SystemExit("numpy has no bf16: use the program in C++, make run")
 arrays = load_file("packed.safetensors")
 kernel = cupy.RawModule(path="kernel.cubin").get_function(plan["kernel"]["name"])
+shared = plan["launch"]["dynamic_shared"]
+if shared:
+    kernel.max_dynamic_shared_size_bytes = shared
 dtype = {a["kind"]: a["dtype"].replace("f", "float") for a in plan["arguments"]}
 shape = {a["kind"]: a["shape"] for a in plan["arguments"]}
 x = cupy.ones(shape["input"], dtype["input"])
@@ -17,5 +20,5 @@ size = {"i32": numpy.int32, "u32": numpy.uint32, "u64": numpy.uint64}
 kernel((plan["launch"]["grid"],), (plan["launch"]["block"],), tuple(
     cupy.asarray(arrays[a["name"]]) if a["kind"] in ("matrix", "workspace")
     else size[a["dtype"]](a["value"]) if a["kind"] == "size" else given[a["kind"]]
-    for a in plan["arguments"]))
+    for a in plan["arguments"]), shared_mem=shared)
 print(y)

@@ -186,8 +186,9 @@ fn rows_of(run: &str) -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let file = root.join(format!("tests/results/{run}.json.gz"));
     let printed = Place::new().succeed(&format!("report {} --markdown", file.display()));
-    // Those of real matrices, where there are others too, follow.
+    // Those of real and of generated matrices follow.
     let all = printed.split("Real matrices").next().unwrap();
+    let all = all.split("Generated matrices").next().unwrap();
     all.lines().filter(|line| line.starts_with("| spm")).map(str::to_owned).collect()
 }
 
@@ -205,6 +206,7 @@ fn the_readme_states_the_newest_results() {
         ("h100-2026-11-26-half-f16", 4),
     ];
     let before = [
+        ("h200-2026-11-27-large", 2),
         ("h200-2026-11-27", 4),
         ("h200-2026-11-27-f64", 1),
         ("h200-2026-11-27-f16", 2),

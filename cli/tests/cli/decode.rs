@@ -178,12 +178,13 @@ fn every_layout_and_coding_is_decoded() {
     for layout in ["csr", "sell", "bcsr", "merge", "chunk", "ell"] {
         wanted.extend(["u32", "u16", "d16", "d8"].map(|index| format!("{layout} index={index}")));
     }
-    for layout in ["csr", "sell", "dia", "bcsr", "merge", "chunk", "ell"] {
+    for layout in ["csr", "sell", "dia", "bcsr", "merge", "chunk", "ell", "binned"] {
         wanted.extend(["plain", "dictionary"].map(|values| format!("{layout} values={values}")));
     }
     // Padded slots have another value.
     wanted.extend(
-        ["csr", "sell", "merge", "chunk", "ell"].map(|layout| format!("{layout} values=constant")),
+        ["csr", "sell", "merge", "chunk", "ell", "binned"]
+            .map(|layout| format!("{layout} values=constant")),
     );
     assert_eq!(wanted.difference(&seen).collect::<Vec<_>>(), [""; 0], "no candidate has these");
 }
@@ -223,7 +224,7 @@ fn other_values_are_filled_into_every_layout() {
             assert!(packed(refilled) == expected, "{folder} of {pattern}: {}", program(&folder));
         }
     }
-    for layout in ["csr", "sell", "dia", "bcsr", "merge", "chunk", "ell"] {
+    for layout in ["csr", "sell", "dia", "bcsr", "merge", "chunk", "ell", "binned"] {
         assert!(seen.contains(&format!("{layout} values=plain")), "no candidate has {layout}");
     }
 }

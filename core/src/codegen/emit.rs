@@ -21,7 +21,7 @@ use super::statements::Place;
 use crate::language::{Fnv, Program};
 use crate::layout::{
     ArrayReader, ArrayRole, DeviceCode, ElementType, LayoutModule, Packed, PartSize, each_layout,
-    part_name,
+    is_declared, part_name,
 };
 use crate::task::{Operation, Task};
 
@@ -104,7 +104,8 @@ fn write(
     if let Some(ending) = ending {
         ending.write_header(&mut text, task.operation)?;
     }
-    write_header(&mut text, program, &kernel, (&parameters, &constants))?;
+    let scratch = scratch(&parts);
+    write_header(&mut text, program, &kernel, (&parameters, &constants), scratch)?;
     writeln!(text, "namespace sparserl_{HASH} {{")?;
     writeln!(text, "using Scalar = {scalar};")?;
     writeln!(text, "constexpr unsigned BLOCK = {block};  // threads of a block")?;
@@ -240,6 +241,11 @@ fn prefetched((task, ending): (Task, Option<&Ending>), parts: &[PartCall<'_>]) -
     arrays
 }
 
+/// Bytes of the shared buffer that parts share.
+fn scratch(parts: &[PartCall<'_>]) -> usize {
+    parts.iter().map(|part| part.call.scratch).max().unwrap_or(0)
+}
+
 fn write_kernel(
     text: &mut String,
     kernel: &str,
@@ -253,8 +259,11 @@ fn write_kernel(
     let mut declarations: Vec<String> = parameters.iter().map(declaration).collect();
     declarations.extend(ending.into_iter().flat_map(|ending| ending.declarations(task)));
     write_list(text, "    ", &declarations, ") {")?;
-    let scratch = parts.iter().map(|part| part.call.scratch).max().unwrap_or(0);
-    if scratch > 0 {
+    let scratch = scratch(parts);
+    if !is_declared(scratch) {
+        writeln!(text, "  extern __shared__ uint4 shared[];  // {scratch} bytes")?;
+        writeln!(text, "  auto* scratch = reinterpret_cast<unsigned char*>(shared);")?;
+    } else if scratch > 0 {
         writeln!(text, "  __shared__ alignas(16) unsigned char scratch[{scratch}];")?;
     }
     write_prefetches(text, &prefetched((task, ending), parts), parts.len())?;
@@ -404,7 +413,7 @@ mod tests {
             ("dia values=plain cache=cached vector=1 rows=1 unroll=8", "diagonals"),
             ("ell index=u16 values=plain cache=cached vector=1 lanes=1 unroll=2", "columns"),
         ] {
-            let text = format!("sparserl 5\nspmv f64\nblock 128\nkeep {layout}\n");
+            let text = format!("sparserl 6\nspmv f64\nblock 128\nkeep {layout}\n");
             let program = Program::parse(&text).unwrap();
             let mut signature = pack(matrix.view(), &program).unwrap().signature();
             assert!(emit(&program, &signature).is_ok(), "{layout}");

@@ -8,6 +8,7 @@ use super::lines::{MOST_COLUMNS, write_list, write_words};
 use super::parameter::{Parameter, ParameterKind};
 use super::source::SizeConstant;
 use crate::language::Program;
+use crate::layout::is_declared;
 use crate::task::Operation;
 
 /// Says what the kernel computes, what it is given and how it is launched.
@@ -16,6 +17,7 @@ pub(super) fn write_header(
     program: &Program,
     kernel: &str,
     (parameters, constants): (&[Parameter], &[SizeConstant]),
+    scratch: usize,
 ) -> fmt::Result {
     let task = program.task;
     let precision = task.precision;
@@ -83,8 +85,18 @@ pub(super) fn write_header(
         )?;
     }
     let names: Vec<String> = parameters.iter().map(|p| p.name.clone()).collect();
-    let launch = format!("// Launch: {kernel}<<<blocks, {}>>>(", program.block.threads());
+    let shared = match scratch {
+        bytes if is_declared(bytes) => String::new(),
+        bytes => format!(", {bytes}"),
+    };
+    let launch = format!("// Launch: {kernel}<<<blocks, {}{shared}>>>(", program.block.threads());
     write_list(text, &launch, &names, ");")?;
+    if !is_declared(scratch) {
+        writeln!(
+            text,
+            "// So much shared memory is to be allowed before: cudaFuncAttributeMaxDynamicSharedMemorySize."
+        )?;
+    }
     let workspace = parameters.iter().any(|p| matches!(p.kind, ParameterKind::Workspace { .. }));
     if workspace {
         writeln!(

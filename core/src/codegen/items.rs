@@ -16,7 +16,7 @@ type File = (&'static str, fn(Dense) -> bool);
 /// Each file after those that it uses. What differs between SpMV and SpMM,
 /// where results are rounded to half precision, by where results go, or where rows have gaps
 /// between them, is in a file for each.
-const FILES: [File; 36] = [
+const FILES: [File; 39] = [
     (include_str!("../../cuda/types.cuh"), |_| true),
     (include_str!("../../cuda/half.cuh"), |_| true),
     (include_str!("../../cuda/prefetch.cuh"), |_| true),
@@ -79,6 +79,9 @@ const FILES: [File; 36] = [
     }),
     (include_str!("../../cuda/spmm.cuh"), |dense| dense.is_matrices),
     (include_str!("../../cuda/products.cuh"), |_| true),
+    (include_str!("../../cuda/four.cuh"), |_| true),
+    (include_str!("../../cuda/copy_operand.cuh"), |dense| !dense.is_matrices && !dense.is_half),
+    (include_str!("../../cuda/copy_operand_half.cuh"), |dense| !dense.is_matrices && dense.is_half),
     (include_str!("../../cuda/merge.cuh"), |_| true),
     (include_str!("../../cuda/merge_rows.cuh"), |_| true),
     (include_str!("../../cuda/merge_scan.cuh"), |_| true),

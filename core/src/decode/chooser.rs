@@ -116,6 +116,7 @@ impl Choices for CostChoices<'_> {
 
 #[cfg(test)]
 mod tests {
+    use alloc::string::ToString;
     use alloc::sync::Arc;
 
     use super::*;
@@ -123,6 +124,23 @@ mod tests {
     use crate::structure::MatrixStats;
     use crate::target::Target;
     use crate::task::{Dtype, Operation, Task};
+
+    #[test]
+    fn an_x_that_the_cache_does_not_hold_is_read_by_panels_where_a_block_has_room_for_them() {
+        let task = Task::new(Operation::SpMV, Dtype::F32);
+        let matrix = generate::uniform(200_000, 200_000, 5, 1).cast::<f32>().unwrap();
+        let stats = Arc::new(MatrixStats::new(matrix.view()));
+        let first = |target| {
+            let input = PolicyInput::new(stats.clone(), task, target);
+            let choices = CostChooser.choose(&input, Objective::Cold, 1).unwrap();
+            choices[0].program.to_string()
+        };
+        assert!(!first(Target::H200).contains("binned"));
+        let small_cache = Target { l2_bytes: 64 << 10, ..Target::H200 };
+        assert!(first(small_cache).contains("binned shared="));
+        let no_room = Target { shared_memory_bytes: 32 << 10, ..small_cache };
+        assert!(!first(no_room).contains("binned"));
+    }
 
     #[test]
     fn what_is_offered_depends_on_nothing_that_was_asked_before() {

@@ -10,6 +10,7 @@ use crate::language::{Cache, Mask, Node, Panel, RowSetId, Token, Word};
 use crate::layout::{CostModel, PartTime, WIDEST_PANEL};
 use crate::matrix::tasks;
 use crate::structure::MatrixStats;
+use crate::task::Operation;
 
 /// A cost model in the place of a learned policy.
 ///
@@ -71,9 +72,16 @@ impl Ranking<'_> {
         Mask::legal(self.stats(), self.model.task())
     }
 
+    /// Whether the L2 cache does not hold what is in use of a vector x.
+    fn reads_x_from_memory(&self) -> bool {
+        self.model.task().operation == Operation::SpMV && self.model.element_misses() > 0.0
+    }
+
     /// Whether a choice is worth pricing. What the cost model cannot tell apart is decided by rule.
     fn considers(&self, slot: Slot, token: Token) -> bool {
         match (slot, token) {
+            // Blocks of many threads are for panels and bins, of which a multiprocessor has few.
+            (Slot::Block, Token::Number(512)) => self.reads_x_from_memory(),
             (Slot::Block, token) => matches!(token, Token::Number(128 | 256)),
             (Slot::Rows { rows, .. }, Token::Word(Word::SplitLength)) => {
                 let set = self.stats().rows(rows);

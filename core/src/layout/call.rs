@@ -52,6 +52,9 @@ pub(crate) enum Shares {
     TileOfBlocks,
     /// A block has a row.
     BlockRow,
+    /// A block has a segment of a column panel, or a bin of rows, of each of which so many threads
+    /// of a warp have the sum.
+    Bins(u32),
     /// A block has a tile; how its threads share it, in words.
     BlockTile(&'static str),
 }
@@ -66,6 +69,7 @@ impl Shares {
             | Self::RowsOfThread(_)
             | Self::RowOfBlocks(_)
             | Self::BlockRow
+            | Self::Bins(_)
             | Self::BlockTile(_) => 1,
         }
     }
@@ -88,6 +92,15 @@ impl fmt::Display for Shares {
                 f.write_str("4 threads of a warp for each row of blocks, as tensor cores have it")
             }
             Self::BlockRow => f.write_str("a block for each row"),
+            Self::Bins(lanes) => {
+                f.write_str(
+                    "a block for each segment of a column panel, then for each bin of rows",
+                )?;
+                match lanes {
+                    1 => f.write_str(", in it a thread for each row"),
+                    _ => write!(f, ", in it {lanes} threads of a warp for each row"),
+                }
+            }
             Self::BlockTile(how) => write!(f, "a block for each tile, {how}"),
         }
     }

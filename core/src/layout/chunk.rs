@@ -75,7 +75,7 @@ fn workspace_bytes(task: Task, shares: u64) -> u64 {
 fn workspace(task: Task, shares: u64) -> Result<u64, PackError> {
     let bytes = workspace_bytes(task, shares);
     let fits = bytes <= WORKSPACE_LIMIT && shares < u64::from(CUT);
-    if fits { Ok(bytes) } else { Err(PackError::Workspace { bytes }) }
+    if fits { Ok(bytes) } else { Err(PackError::Workspace { bytes, most: WORKSPACE_LIMIT }) }
 }
 
 /// A chunk of a row, as it is packed.

@@ -34,6 +34,9 @@ const INPUT_HELD: f64 = 0.8;
 /// of the reads over 51 MB, 36 % over 102 MB and 47 % over 205 MB; by this they are 11, 35 and 48
 /// %.
 const INPUT_MISSED: f64 = 0.6;
+/// The same share for single elements of x, each of a line of its own: half of the cache, as SpMV
+/// on an H200 has it (2026-11-27; 80, 120 and 400 MB of x).
+const ELEMENTS_HELD: f64 = 0.5;
 /// Rows of the input that are in use together, in mean distances from the scaled diagonal. Columns
 /// that are spread evenly are a third of all away from it.
 const ROWS_IN_USE: f64 = 4.0;
@@ -89,14 +92,27 @@ impl<'m> CostModel<'m> {
     pub(crate) fn input_misses(&self, columns: u32) -> f64 {
         let row = f64::from(columns) * self.task.precision.dense().size() as f64;
         let held = INPUT_HELD * self.target.l2_bytes as f64;
+        let bytes = self.input_in_use(row, held);
+        if bytes > held { INPUT_MISSED * (1.0 - held / bytes) } else { 0.0 }
+    }
+
+    /// Share of the reads of x, an element at a time, that the L2 cache does not answer.
+    pub(crate) fn element_misses(&self) -> f64 {
+        let held = ELEMENTS_HELD * self.target.l2_bytes as f64;
+        let bytes = self.input_in_use(self.task.precision.dense().size() as f64, held);
+        if bytes > held { 1.0 - held / bytes } else { 0.0 }
+    }
+
+    /// Bytes of the input that are in use together, with so many in each of its rows; `held` or
+    /// less where all of it is no more.
+    fn input_in_use(&self, row: f64, held: f64) -> f64 {
         let rows = self.stats.cols() as f64;
         // Features take a scan of the matrix, which most are too small to need.
         if rows * row <= held {
-            return 0.0;
+            return rows * row;
         }
         let band = libm::exp2(8.0 * f64::from(self.stats.features().band_mean)) - 1.0;
-        let bytes = (ROWS_IN_USE * band).min(rows) * row;
-        if bytes > held { INPUT_MISSED * (1.0 - held / bytes) } else { 0.0 }
+        (ROWS_IN_USE * band).min(rows) * row
     }
 
     /// Steps of warps in which `lanes × stride` threads share each row.

@@ -17,7 +17,7 @@ pub(crate) trait LayoutModule: Copy {
     const WORD: Word;
     /// Names of its fields in program text, in the order of their tokens.
     const FIELDS: &'static [&'static str];
-    /// Whether what is stored depends on the task and the threads of a block, too.
+    /// Whether what is stored depends on the threads of a block, too, as well as on the task.
     const STORES_BY_BLOCK: bool = false;
 
     /// Its production: the slots of its fields, or `None` where it cannot store the rows of a site.

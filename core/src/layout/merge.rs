@@ -358,11 +358,11 @@ impl LayoutModule for MergeLayout {
         let tiles = merged.div_ceil(u64::from(self.tile_items(&mapping, block)));
         let workspace = carry_bytes(task, tiles);
         if workspace > WORKSPACE_LIMIT {
-            return Err(PackError::Workspace { bytes: workspace });
+            return Err(PackError::Workspace { bytes: workspace, most: WORKSPACE_LIMIT });
         }
         let shared = shared_bytes(task, self.items, block, mapping.stride, mapping.vector);
         if shared > SHARED_LIMIT {
-            return Err(PackError::SharedMemory { bytes: shared });
+            return Err(PackError::SharedMemory { bytes: shared, most: SHARED_LIMIT });
         }
         let blocks = tiles * u64::from(mapping.column_tiles);
         let fix_up =

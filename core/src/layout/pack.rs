@@ -65,17 +65,21 @@ pub enum PackError {
         /// Blocks needed.
         blocks: u64,
     },
-    /// More shared memory than a kernel gets without opting in.
-    #[error("{bytes} bytes of shared memory, and a block has at most 49152")]
+    /// More shared memory than there is.
+    #[error("{bytes} bytes of shared memory, and such a block has at most {most}")]
     SharedMemory {
         /// Bytes needed.
         bytes: usize,
+        /// Bytes that there are.
+        most: usize,
     },
     /// More scratch memory than a part may ask for.
-    #[error("{bytes} bytes of workspace, and a part takes at most 1 GiB; use larger tiles")]
+    #[error("{bytes} bytes of workspace, and such a part takes at most {most}")]
     Workspace {
         /// Bytes needed.
         bytes: u64,
+        /// Bytes that it may ask for.
+        most: u64,
     },
     /// A diagonal further away than the 32-bit distances of `dia` reach.
     #[error("`dia` takes diagonals within 2^31 of the main one, found {diagonal}")]
@@ -109,7 +113,7 @@ pub(crate) struct PartSource<'a, T> {
     pub(crate) rows: &'a Rows,
     pub(crate) table: Option<&'a Table>,
     pub(crate) task: Task,
-    /// Threads of a block. Only a layout that stores by them may ask for it, or for the task.
+    /// Threads of a block. Only a layout that stores by them may ask for it.
     pub(crate) block: u32,
 }
 
@@ -216,7 +220,10 @@ impl PartLaunch {
     }
 }
 
-/// Most bytes of workspace of a part.
+/// Most bytes of workspace of a part, where its layout has no limit of its own.
 pub(crate) const WORKSPACE_LIMIT: u64 = 1 << 30;
 /// Bytes of shared memory that a kernel has without opting in to more.
 pub(crate) const SHARED_LIMIT: usize = 48 * 1024;
+/// Bytes of shared memory that a kernel is given, at most: what compute capability 9.0 has for a
+/// block (227 KiB), but for what kernels declare besides.
+pub(crate) const MOST_SHARED: usize = 224 * 1024;

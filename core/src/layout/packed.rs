@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use super::array::{Array, ArrayData, ArrayRole};
 use super::layout_module::LayoutModule;
-use super::pack::UnpackSource;
+use super::pack::{SHARED_LIMIT, UnpackSource};
 use super::registry::{Layout, Program, each_layout};
 use crate::matrix::{Csr, CsrError, Offsets, Scalar};
 use crate::structure::{Rows, row_ends};
@@ -43,15 +43,35 @@ pub(crate) fn part_name(parts: usize, index: usize, name: &str) -> String {
     if parts == 1 { name.into() } else { alloc::format!("part{index}_{name}") }
 }
 
-/// Geometry of a launch in one dimension, without dynamic shared memory.
+/// Geometry of a launch in one dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinearGeometry {
     /// Blocks; at least 1, also for a matrix without rows.
     pub grid: u32,
     /// Threads of a block.
     pub block: u32,
-    /// Bytes of the shared buffer that the kernel declares.
-    pub shared: usize,
+    /// Bytes of the shared buffer.
+    pub(crate) shared: usize,
+}
+
+impl LinearGeometry {
+    /// Bytes of shared memory that the kernel declares itself.
+    #[must_use]
+    pub fn static_shared(&self) -> usize {
+        if is_declared(self.shared) { self.shared } else { 0 }
+    }
+
+    /// Bytes of shared memory that the launch gives: more than a kernel can declare, or none.
+    #[must_use]
+    pub fn dynamic_shared(&self) -> u32 {
+        if is_declared(self.shared) { 0 } else { self.shared as u32 }
+    }
+}
+
+/// Whether a kernel declares so much shared memory itself: a launch gives what is more than it has
+/// without opting in.
+pub(crate) fn is_declared(shared: usize) -> bool {
+    shared <= SHARED_LIMIT
 }
 
 /// A matrix in the layouts of a program.

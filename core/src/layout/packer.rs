@@ -13,7 +13,7 @@ use core::time::Duration;
 
 use super::array::{Array, ArrayData};
 use super::layout_module::LayoutModule;
-use super::pack::{PackError, PartLaunch, PartSource, SHARED_LIMIT, StoredPart};
+use super::pack::{MOST_SHARED, PackError, PartLaunch, PartSource, StoredPart};
 use super::packed::{LinearGeometry, Packed, PackedPart};
 use super::registry::{Layout, Node, Part, Program, each_layout};
 use crate::matrix::{CsrView, Scalar, tasks};
@@ -264,8 +264,8 @@ fn assemble(
         });
     }
     packed.reverse();
-    if shared > SHARED_LIMIT {
-        return Err(PackError::SharedMemory { bytes: shared });
+    if shared > MOST_SHARED {
+        return Err(PackError::SharedMemory { bytes: shared, most: MOST_SHARED });
     }
     // A CUDA grid has at least one block; without rows it finds nothing to do.
     let geometry = LinearGeometry { grid: grid.max(1) as u32, block: threads, shared };

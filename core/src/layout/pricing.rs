@@ -4,12 +4,16 @@ use alloc::vec::Vec;
 
 use super::cost::{CostModel, PartCost, PartTime};
 use super::layout_module::LayoutModule;
-use super::registry::{Node, Part, Program, each_layout};
+use super::registry::{Layout, Node, Part, Program, each_layout};
 use crate::structure::{RowSetId, Rows, SplitRule};
 use crate::syntax::grammar::Site;
+use crate::task::Operation;
 
 /// What a load moves at least.
 const SECTOR_BYTES: u64 = 32;
+/// An element of x that comes from memory takes as long as so many bytes in a row: some 20 ps on an
+/// H200 (2026-11-27), with what matrix and y take off, of x of 120 to 400 MB and columns anywhere.
+const BYTES_OF_MISS: f64 = 100.0;
 
 impl CostModel<'_> {
     /// Predicted cost of a part at its site.
@@ -23,16 +27,40 @@ impl CostModel<'_> {
     }
 
     /// Predicted time of a part at its site, with reads of the input that the L2 cache does not
-    /// answer, which depend on the panels. [`CostModel::cost`] leaves them out.
+    /// answer, which depend on the layout and its panels. [`CostModel::cost`] leaves them out. A
+    /// part that the GPU has too little shared memory for takes forever.
     #[must_use]
     pub fn part_time(&self, site: Site, part: &Part) -> PartTime {
         let cost = self.part_cost(site, part);
-        let columns = self.task.operation.columns() / cost.panels;
-        let row = u64::from(columns) * self.task.precision.dense().size() as u64;
-        let reads = self.stats.rows(site.rows).nnz as u64 * u64::from(cost.panels);
-        let bytes = (reads * row.max(SECTOR_BYTES)) as f64 * self.input_misses(columns);
         let time = cost.time(&self.constants, &self.target);
+        // This one reads the input from one end to the other.
+        if let Layout::Binned(binned) = part.layout {
+            let bytes = binned.input_bytes(site, self);
+            let busy = time.busy + self.constants.transfer(bytes, &self.target);
+            let time = PartTime { busy, ..time };
+            return if binned.has_room(&self.target) { time } else { PartTime::NEVER };
+        }
+        let columns = self.task.operation.columns() / cost.panels;
+        let reads = self.stats.rows(site.rows).nnz as u64 * u64::from(cost.panels);
+        let bytes = match self.task.operation {
+            Operation::SpMV => reads as f64 * self.element_misses() * BYTES_OF_MISS,
+            Operation::SpMM { .. } => {
+                let row = u64::from(columns) * self.task.precision.dense().size() as u64;
+                (reads * row.max(SECTOR_BYTES)) as f64 * self.input_misses(columns)
+            }
+        };
         PartTime { busy: time.busy + self.constants.transfer(bytes as u64, &self.target), ..time }
+    }
+
+    /// Predicted time of a program, with reads of the input that the L2 cache does not answer.
+    #[must_use]
+    pub fn time(&self, program: &Program) -> PartTime {
+        let mut times = Vec::new();
+        self.each_part(&program.body, RowSetId::ALL, program.block.threads(), &mut |site, part| {
+            times.push(self.part_time(site, part));
+        });
+        let together = times.into_iter().reduce(|all, part| all.beside(part, &self.constants));
+        together.unwrap_or(PartTime::NOTHING)
     }
 
     /// Predicted cost of a program; parts without rows cost nothing.
@@ -55,26 +83,27 @@ impl CostModel<'_> {
     #[must_use]
     pub fn parts(&self, program: &Program) -> Vec<PartCost> {
         let mut parts = Vec::new();
-        self.walk(&program.body, RowSetId::ALL, program.block.threads(), &mut parts);
+        self.each_part(&program.body, RowSetId::ALL, program.block.threads(), &mut |site, part| {
+            parts.push(self.part_cost(site, part));
+        });
         parts
     }
 
-    fn walk(&self, node: &Node, rows: RowSetId, block: u32, parts: &mut Vec<PartCost>) {
+    /// Hands over the parts of a program, in order, each with its site.
+    fn each_part(&self, node: &Node, rows: RowSetId, block: u32, of: &mut impl FnMut(Site, &Part)) {
         match node {
             Node::Split { rule, low, high } => match self.stats.split(rows, *rule) {
                 Some((low_rows, high_rows)) => {
-                    self.walk(low, low_rows, block, parts);
-                    self.walk(high, high_rows, block, parts);
+                    self.each_part(low, low_rows, block, of);
+                    self.each_part(high, high_rows, block, of);
                 }
                 // All rows are on one side, and the other has no blocks.
                 None => {
                     let side = if self.all_are_high(rows, *rule) { high } else { low };
-                    self.walk(side, rows, block, parts);
+                    self.each_part(side, rows, block, of);
                 }
             },
-            Node::Part(part) => {
-                parts.push(self.part_cost(Site { block, rows, order: part.order }, part));
-            }
+            Node::Part(part) => of(Site { block, rows, order: part.order }, part),
         }
     }
 

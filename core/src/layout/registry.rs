@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use super::bcsr::BcsrLayout;
+use super::binned::BinnedLayout;
 use super::chunk::ChunkLayout;
 use super::csr::CsrLayout;
 use super::dia::DiaLayout;
@@ -58,7 +59,7 @@ macro_rules! layouts {
                 match self { $(Self::$variant(layout) => Self::$variant(layout.storage()),)* }
             }
 
-            /// Whether what is stored depends on the task and the threads of a block, too.
+            /// Whether what is stored depends on the threads of a block, too.
             pub(crate) fn stores_by_block(&self) -> bool {
                 match self { $(Self::$variant(_) => $Layout::STORES_BY_BLOCK,)* }
             }
@@ -95,6 +96,8 @@ layouts! {
     Chunk(ChunkLayout),
     /// Rows of equally many slots.
     Ell(EllLayout),
+    /// Products by panels of columns, then sums by bins of rows.
+    Binned(BinnedLayout),
 }
 
 /// A program over these layouts.

@@ -77,10 +77,11 @@ fn it_finds_faster_programs_than_chance_does_in_as_many_measurements() {
 
 #[test]
 fn luck_when_screened_does_not_win() {
+    const WORLDS: u64 = 40;
     let matrix = matrix();
     let stats = Arc::new(MatrixStats::new(matrix.view()));
     let (mut loss, mut naive_loss) = (0.0, 0.0);
-    for world in 0..10 {
+    for world in 0..WORLDS {
         let mut noise = SplitMix64::new(world + 100);
         let mut luckiest: Option<(f64, Program)> = None;
         let mut search = Search::new(stats.clone(), task(), [], SearchSettings::default(), world);
@@ -99,8 +100,8 @@ fn luck_when_screened_does_not_win() {
         });
         let right = search.known.keys().map(|program| seconds(program, world));
         let fastest = right.fold(f64::INFINITY, f64::min);
-        loss += seconds(search.best(1)[0].1, world) / fastest / 10.0;
-        naive_loss += seconds(&luckiest.unwrap().1, world) / fastest / 10.0;
+        loss += seconds(search.best(1)[0].1, world) / fastest / WORLDS as f64;
+        naive_loss += seconds(&luckiest.unwrap().1, world) / fastest / WORLDS as f64;
         let finalists = search.finalists(8);
         let best = finalists.iter().map(|program| seconds(program, world));
         assert!(best.fold(f64::INFINITY, f64::min) < 1.1 * fastest);

@@ -133,7 +133,7 @@ impl Prepared {
     pub fn of_kernel<C>(kernel: &Kernel<C>) -> Self {
         let Kernel { packed, source, launch, .. } = kernel;
         let compulsory_bytes = packed.parts.iter().map(compulsory_bytes).sum();
-        let geometry = Geometry::linear(launch.geometry.grid, launch.geometry.block);
+        let geometry = Geometry::from(launch.geometry);
         let mut arrays = Vec::new();
         let packed_arrays = packed.parts.iter().enumerate().flat_map(|(part, packed)| {
             packed.arrays.iter().enumerate().map(move |(index, array)| (part, index, array))
@@ -288,7 +288,7 @@ mod tests {
         };
         let program = |lanes: u32, unroll: u32| {
             let text = format!(
-                "sparserl 5\nspmv f64\nblock 128\nkeep chunk entries=32 index=u16 values=plain \
+                "sparserl 6\nspmv f64\nblock 128\nkeep chunk entries=32 index=u16 values=plain \
                  cache=cached vector=1 lanes={lanes} unroll={unroll}\n"
             );
             Program::parse(&text).unwrap()

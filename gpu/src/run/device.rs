@@ -28,7 +28,7 @@ pub use driver::DriverFailure;
 pub use facts::DeviceFacts;
 pub(crate) use kernel::Serialization;
 pub use kernel::{Argument, BoundKernel, Geometry, Kernel, LaunchError, Module};
-pub(super) use kernel::{launch, parameter_sizes};
+pub(super) use kernel::{ask_for_shared, launch, parameter_sizes};
 pub use stream::{Event, Graph, Stream};
 
 use driver::Check;

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use sparserl_core::codegen::{ArgumentKind, CudaSource, Launch};
 use sparserl_core::layout::Packed;
 
-use super::device::{Device, DeviceError, Serialization};
+use super::device::{Device, DeviceError, Geometry, Serialization};
 use crate::compile::nvrtc::Cubin;
 use function::Function;
 use memory::Filling;
@@ -80,8 +80,7 @@ pub struct Operator {
     function: Function,
     /// What the words point to.
     _arrays: Arc<DeviceArrays>,
-    grid: u32,
-    block: u32,
+    geometry: Geometry,
     /// A word for each parameter; those of operands are replaced at each launch.
     words: Box<[u64]>,
     places: Places,
@@ -202,15 +201,16 @@ impl Operator {
         places.leading = if has_leading { behind(&[4; 3]) } else { None };
         places.user = if user_bytes > 0 { behind(&[user_bytes]) } else { None };
         let serialization = Serialization::of(source.waits_itself, cubin.architecture());
-        let function = Function::load(&arrays.device, cubin, &source.kernel, serialization)?;
+        let geometry = Geometry::from(launch.geometry);
+        let (kernel, shared) = (&source.kernel, geometry.dynamic_shared);
+        let function = Function::load(&arrays.device, cubin, kernel, serialization, shared)?;
         if function.parameters() != sizes || sizes.len() > MOST_PARAMETERS {
             return Err(OperatorError::Parameters { kernel: source.kernel.clone() });
         }
         Ok(Self {
             function,
             _arrays: Arc::clone(arrays),
-            grid: launch.geometry.grid,
-            block: launch.geometry.block,
+            geometry,
             words: words.into(),
             places,
             workspace_places,
@@ -273,7 +273,7 @@ impl Operator {
         }
         // SAFETY: `addresses` has one for each parameter, which `load` compared, and the caller
         // vouches for the memory behind them.
-        unsafe { self.function.launch(stream, (self.grid, self.block), &mut addresses) }
+        unsafe { self.function.launch(stream, self.geometry, &mut addresses) }
     }
 }
 
@@ -287,7 +287,7 @@ impl SmallKernel {
     /// # Errors
     /// When the driver refuses it.
     pub fn load(device: &Device, cubin: &Cubin) -> Result<Self, DeviceError> {
-        Function::load(device, cubin, cubin.kernel(), Serialization::Full).map(Self)
+        Function::load(device, cubin, cubin.kernel(), Serialization::Full, 0).map(Self)
     }
 
     /// Asks a stream for a launch with parameters of 8 bytes each. Returns at once.
@@ -300,7 +300,7 @@ impl SmallKernel {
     pub unsafe fn enqueue<const N: usize>(
         &self,
         stream: ForeignStream,
-        geometry: (u32, u32),
+        (grid, block): (u32, u32),
         mut arguments: [u64; N],
     ) -> Result<(), DeviceError> {
         if self.0.parameters() != [8; N] {
@@ -312,6 +312,6 @@ impl SmallKernel {
             *address = (&raw mut *argument).cast();
         }
         // SAFETY: as many addresses as parameters, each of a word; the caller vouches for the rest.
-        unsafe { self.0.launch(stream, geometry, &mut addresses) }
+        unsafe { self.0.launch(stream, Geometry::linear(grid, block), &mut addresses) }
     }
 }

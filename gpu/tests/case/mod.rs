@@ -144,13 +144,13 @@ impl Case {
         Ok(())
     }
 
-    /// Launches the kernel with `grid` blocks of `block` threads and waits for it.
+    /// Launches the kernel and waits for it.
     ///
     /// # Errors
     /// When the kernel does not run to its end.
-    pub(crate) fn launch(&self, grid: u32, block: u32) -> Result<(), CaseError> {
+    pub(crate) fn launch(&self, geometry: Geometry) -> Result<(), CaseError> {
         let arguments: Vec<_> = self.arguments.iter().map(Held::as_argument).collect();
-        Ok(self.kernel.launch(Geometry::linear(grid, block), &arguments)?)
+        Ok(self.kernel.launch(geometry, &arguments)?)
     }
 
     /// What the buffers hold now.
@@ -188,12 +188,11 @@ impl Case {
 pub(crate) fn run_case(
     device: &Device,
     cubin: &Cubin,
-    grid: u32,
-    block: u32,
+    geometry: Geometry,
     arguments: &[CaseArgument<'_>],
 ) -> Result<CaseOutcome, CaseError> {
     let case = Case::new(device, cubin, arguments)?;
-    case.launch(grid, block)?;
+    case.launch(geometry)?;
     case.outcome()
 }
 

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use cudarc::driver::{result, sys};
+use sparserl_core::layout::LinearGeometry;
 use sparserl_core::target::Architecture;
 
 use super::driver::Check;
@@ -206,24 +207,11 @@ impl Kernel {
         })
     }
 
-    /// Asks for dynamic shared memory where a kernel does not get it unasked.
     fn ask_for_shared(&self, geometry: Geometry) -> Result<(), LaunchError> {
         self.module.context.bind()?;
-        let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES;
         // SAFETY: the function is of a loaded module.
-        let declared =
-            unsafe { result::function::get_function_attribute(self.function, attribute) }
-                .check("cuFuncGetAttribute")?
-                .unsigned_abs();
-        if is_unasked(declared, geometry.dynamic_shared) {
-            return Ok(());
-        }
-        let attribute =
-            sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-        let bytes = i32::try_from(geometry.dynamic_shared).unwrap_or(i32::MAX);
-        // SAFETY: the function is of a loaded module.
-        unsafe { result::function::set_function_attribute(self.function, attribute, bytes) }
-            .map_err(|error| LaunchError::Refused { geometry, failure: error.into() })
+        let asked = unsafe { ask_for_shared(self.function, geometry.dynamic_shared) };
+        asked.map_err(|error| LaunchError::Refused { geometry, failure: error.into() })
     }
 
     /// Runs it once and waits for it. There is no time limit.
@@ -242,6 +230,26 @@ impl Kernel {
         // The whole context, so that a kernel that starts others leaves no work behind.
         result::ctx::synchronize().map_err(|error| LaunchError::Faulted { failure: error.into() })
     }
+}
+
+/// Asks for dynamic shared memory where a kernel does not get it unasked.
+///
+/// # Safety
+/// The function is of a module that is loaded in the current context.
+pub(crate) unsafe fn ask_for_shared(
+    function: sys::CUfunction,
+    dynamic: u32,
+) -> Result<(), result::DriverError> {
+    let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES;
+    // SAFETY: the caller vouches for the function.
+    let declared = unsafe { result::function::get_function_attribute(function, attribute) }?;
+    if is_unasked(declared.unsigned_abs(), dynamic) {
+        return Ok(());
+    }
+    let attribute = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    let bytes = i32::try_from(dynamic).unwrap_or(i32::MAX);
+    // SAFETY: as above.
+    unsafe { result::function::set_function_attribute(function, attribute, bytes) }
 }
 
 /// Bytes of shared memory that every kernel may use.
@@ -269,6 +277,13 @@ impl Geometry {
     #[must_use]
     pub fn linear(grid: u32, block: u32) -> Self {
         Self { grid: [grid, 1, 1], block: [block, 1, 1], dynamic_shared: 0 }
+    }
+}
+
+impl From<LinearGeometry> for Geometry {
+    fn from(geometry: LinearGeometry) -> Self {
+        let dynamic_shared = geometry.dynamic_shared();
+        Self { dynamic_shared, ..Self::linear(geometry.grid, geometry.block) }
     }
 }
 

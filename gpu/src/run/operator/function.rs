@@ -7,7 +7,9 @@ use cudarc::driver::{result, sys};
 use super::ForeignStream;
 use crate::compile::nvrtc::Cubin;
 use crate::run::device::driver::Check as _;
-use crate::run::device::{Device, DeviceError, Geometry, Serialization, launch, parameter_sizes};
+use crate::run::device::{
+    Device, DeviceError, Geometry, Serialization, ask_for_shared, launch, parameter_sizes,
+};
 
 /// A function with the module that it is of. Unloaded when dropped.
 #[derive(Debug)]
@@ -33,6 +35,7 @@ impl Function {
         cubin: &Cubin,
         name: &str,
         serialization: Serialization,
+        dynamic_shared: u32,
     ) -> Result<Self, DeviceError> {
         let _entered = device.enter()?;
         // SAFETY: a cubin is a whole ELF image, and it outlives the call.
@@ -48,6 +51,11 @@ impl Function {
             unsafe { result::module::get_function(module, name) }.check("cuModuleGetFunction")?;
         // SAFETY: as above.
         unsafe { sys::cuFuncLoad(function.handle) }.result().check("cuFuncLoad")?;
+        if dynamic_shared > 0 {
+            // SAFETY: as above.
+            unsafe { ask_for_shared(function.handle, dynamic_shared) }
+                .check("cuFuncSetAttribute")?;
+        }
         function.parameters = parameter_sizes(function.handle)?;
         Ok(function)
     }
@@ -64,11 +72,10 @@ impl Function {
     pub(super) unsafe fn launch(
         &self,
         stream: ForeignStream,
-        (grid, block): (u32, u32),
+        geometry: Geometry,
         addresses: &mut [*mut c_void],
     ) -> Result<(), DeviceError> {
         let _entered = self.device.enter_unless_current()?;
-        let geometry = Geometry::linear(grid, block);
         // SAFETY: the function is loaded; the rest is the contract.
         unsafe { launch(self.handle, geometry, self.serialization, stream.handle(), addresses) }
             .check("cuLaunchKernelEx")
