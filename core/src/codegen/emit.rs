@@ -261,8 +261,9 @@ fn write_kernel(
     write_list(text, "    ", &declarations, ") {")?;
     let scratch = scratch(parts);
     if !is_declared(scratch) {
-        writeln!(text, "  extern __shared__ uint4 shared[];  // {scratch} bytes")?;
-        writeln!(text, "  auto* scratch = reinterpret_cast<unsigned char*>(shared);")?;
+        writeln!(text, "  extern __shared__ uint4 shared[];")?;
+        let array = format!("unsigned char(&)[{scratch}]");
+        writeln!(text, "  auto& scratch = reinterpret_cast<{array}>(*shared);")?;
     } else if scratch > 0 {
         writeln!(text, "  __shared__ alignas(16) unsigned char scratch[{scratch}];")?;
     }
