@@ -36,7 +36,8 @@ fn open(seeds: u32, checks: u32) -> Result<EmulatorEvaluator, String> {
     // A hang takes more than a hundred times what any of these needs.
     let options =
         EmulationOptions { seeds, checks, budget: Some(2_000_000), ..EmulationOptions::default() };
-    EmulatorEvaluator::in_process(Arc::new(compilers), Architecture::Sm80, options)
+    // Blocks of panels and bins have room on this one.
+    EmulatorEvaluator::in_process(Arc::new(compilers), Architecture::Sm90, options)
         .map_err(|error| error.to_string())
 }
 

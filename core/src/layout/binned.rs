@@ -50,10 +50,10 @@ const COUNTERS: usize = 3;
 /// not hold: every access to it, and to the sums, is to shared memory.
 ///
 /// Columns are cut into panels, of which a block holds x, and rows into bins, of which a block
-/// holds all products. The entries of a panel and a bin are a tile. A launch first multiplies, panel
-/// after panel, and leaves the products of each bin side by side; then it adds those of each row, in
-/// an order that does not depend on timing. So matrix, products and y are read and written from one
-/// end to the other, and so is x, once for each segment of a panel.
+/// holds all products. The entries of a panel and a bin are a tile. A launch first multiplies,
+/// panel after panel, and leaves the products of each bin side by side; then it adds those of each
+/// row, in an order that does not depend on timing. So matrix, products and y are read and written
+/// from one end to the other, and so is x, once for each segment of a panel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BinnedLayout {
     /// Shared memory of a block, in units of 32 KiB: 1, 3 or 7.

@@ -35,6 +35,7 @@ use super::gaps::Rows;
 use super::{EmulatorError, EmulatorEvaluator, Judgement, not_compiled, verdict};
 use crate::candidate::executable::{Parameter, Prepared};
 use crate::compile::nvrtc::{CompileOptions, Cubin};
+use crate::run::device::Geometry;
 
 /// What inputs begin with.
 const FIRST_INPUT: u64 = 0xE71;
@@ -245,7 +246,7 @@ impl<'a, D: Scalar> Trial<'a, D> {
         let mut memory = Memory::new();
         let output = memory.uninitialised("y", size_of_val(given.old.as_slice()));
         let arguments = self.arguments(&mut memory, given, (&given.input, output), self.zero);
-        self.launch(kernel, self.grid(), arguments, &mut memory, how)?;
+        self.launch(kernel, arguments, &mut memory, how)?;
         Ok(bytemuck::pod_collect_to_vec(&memory.bytes(output)))
     }
 
@@ -276,7 +277,7 @@ impl<'a, D: Scalar> Trial<'a, D> {
         let mut memory = Memory::new();
         let output = memory.writable("y", bytemuck::cast_slice(&given.old));
         let arguments = self.arguments(&mut memory, given, (&given.input, output), given.beta);
-        self.launch(kernel, self.grid(), arguments, &mut memory, how)?;
+        self.launch(kernel, arguments, &mut memory, how)?;
         Ok(left::<D>(&memory, output, &[]))
     }
 
@@ -323,7 +324,7 @@ impl<'a, D: Scalar> Trial<'a, D> {
         let mut arguments = self.arguments(&mut memory, given, operands, given.beta);
         arguments.push(Argument::Buffer(old));
         arguments.extend(user);
-        let counters = self.launch(kernel, self.grid(), arguments, &mut memory, how)?;
+        let counters = self.launch(kernel, arguments, &mut memory, how)?;
         Ok((left::<D>(&memory, result, &outputs), counters))
     }
 
@@ -358,7 +359,7 @@ impl<'a, D: Scalar> Trial<'a, D> {
         arguments.push(Argument::Buffer(old));
         arguments.extend([ldb, ldc, ldd].map(|leading| value(&(leading as u32))));
         arguments.extend(user);
-        let counters = self.launch(kernel, self.grid(), arguments, &mut memory, how)?;
+        let counters = self.launch(kernel, arguments, &mut memory, how)?;
         let mut left = left::<D>(&memory, result, &outputs);
         let stored: Vec<D> = bytemuck::pod_collect_to_vec(&memory.bytes(result));
         let gathered = rows(ldd).gathered(&stored, written).ok_or_else(|| {
@@ -440,20 +441,15 @@ impl<'a, D: Scalar> Trial<'a, D> {
         parameters.map(argument).collect()
     }
 
-    fn grid(&self) -> (u32, u32) {
-        (self.packed.geometry.grid, self.packed.geometry.block)
-    }
-
     fn launch(
         &self,
         kernel: &Kernel,
-        (grid, block): (u32, u32),
         arguments: Vec<Argument>,
         memory: &mut Memory,
         how: &Options,
     ) -> Result<super::Counters, Outcome> {
-        let (grid, block) = ([grid, 1, 1], [block, 1, 1]);
-        let launch = Launch { grid, block, dynamic_shared: 0, arguments };
+        let Geometry { grid, block, dynamic_shared } = self.packed.geometry.into();
+        let launch = Launch { grid, block, dynamic_shared, arguments };
         let refused = |error: sparserl_emulator::launch::LaunchError| Outcome::LaunchFailed {
             reason: error.to_string(),
         };
