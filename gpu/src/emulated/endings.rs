@@ -246,7 +246,7 @@ impl<'a, D: Scalar> Trial<'a, D> {
         let mut memory = Memory::new();
         let output = memory.uninitialised("y", size_of_val(given.old.as_slice()));
         let arguments = self.arguments(&mut memory, given, (&given.input, output), self.zero);
-        self.launch(kernel, arguments, &mut memory, how)?;
+        self.launch(kernel, self.geometry(), arguments, &mut memory, how)?;
         Ok(bytemuck::pod_collect_to_vec(&memory.bytes(output)))
     }
 
@@ -277,7 +277,7 @@ impl<'a, D: Scalar> Trial<'a, D> {
         let mut memory = Memory::new();
         let output = memory.writable("y", bytemuck::cast_slice(&given.old));
         let arguments = self.arguments(&mut memory, given, (&given.input, output), given.beta);
-        self.launch(kernel, arguments, &mut memory, how)?;
+        self.launch(kernel, self.geometry(), arguments, &mut memory, how)?;
         Ok(left::<D>(&memory, output, &[]))
     }
 
@@ -303,7 +303,7 @@ impl<'a, D: Scalar> Trial<'a, D> {
         ];
         arguments.extend(user);
         let grid = elements.div_ceil(BLOCK).max(1);
-        self.launch(kernel, (grid, BLOCK), arguments, &mut memory, how)?;
+        self.launch(kernel, Geometry::linear(grid, BLOCK), arguments, &mut memory, how)?;
         Ok(left::<D>(&memory, result, &outputs))
     }
 
@@ -324,7 +324,7 @@ impl<'a, D: Scalar> Trial<'a, D> {
         let mut arguments = self.arguments(&mut memory, given, operands, given.beta);
         arguments.push(Argument::Buffer(old));
         arguments.extend(user);
-        let counters = self.launch(kernel, arguments, &mut memory, how)?;
+        let counters = self.launch(kernel, self.geometry(), arguments, &mut memory, how)?;
         Ok((left::<D>(&memory, result, &outputs), counters))
     }
 
@@ -359,7 +359,7 @@ impl<'a, D: Scalar> Trial<'a, D> {
         arguments.push(Argument::Buffer(old));
         arguments.extend([ldb, ldc, ldd].map(|leading| value(&(leading as u32))));
         arguments.extend(user);
-        let counters = self.launch(kernel, arguments, &mut memory, how)?;
+        let counters = self.launch(kernel, self.geometry(), arguments, &mut memory, how)?;
         let mut left = left::<D>(&memory, result, &outputs);
         let stored: Vec<D> = bytemuck::pod_collect_to_vec(&memory.bytes(result));
         let gathered = rows(ldd).gathered(&stored, written).ok_or_else(|| {
@@ -441,14 +441,18 @@ impl<'a, D: Scalar> Trial<'a, D> {
         parameters.map(argument).collect()
     }
 
+    fn geometry(&self) -> Geometry {
+        self.packed.geometry.into()
+    }
+
     fn launch(
         &self,
         kernel: &Kernel,
+        Geometry { grid, block, dynamic_shared }: Geometry,
         arguments: Vec<Argument>,
         memory: &mut Memory,
         how: &Options,
     ) -> Result<super::Counters, Outcome> {
-        let Geometry { grid, block, dynamic_shared } = self.packed.geometry.into();
         let launch = Launch { grid, block, dynamic_shared, arguments };
         let refused = |error: sparserl_emulator::launch::LaunchError| Outcome::LaunchFailed {
             reason: error.to_string(),
