@@ -22,7 +22,8 @@ static EVALUATOR: LazyLock<EmulatorEvaluator> = LazyLock::new(|| {
         budget: Some(1_000_000),
         ..EmulationOptions::default()
     };
-    EmulatorEvaluator::in_process(Arc::new(compilers), Architecture::Sm80, options).unwrap()
+    // Blocks of panels and bins have room on this one.
+    EmulatorEvaluator::in_process(Arc::new(compilers), Architecture::Sm90, options).unwrap()
 });
 
 /// Runs the target.
