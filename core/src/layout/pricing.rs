@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::cost::{CostModel, PartCost, PartTime};
 use super::layout_module::LayoutModule;
-use super::registry::{Layout, Node, Part, Program, each_layout};
+use super::registry::{Node, Part, Program, each_layout};
 use crate::structure::{RowSetId, Rows, SplitRule};
 use crate::syntax::grammar::Site;
 use crate::task::Operation;
@@ -33,18 +33,15 @@ impl CostModel<'_> {
     pub fn part_time(&self, site: Site, part: &Part) -> PartTime {
         let cost = self.part_cost(site, part);
         let time = cost.time(&self.constants, &self.target);
-        // This one reads the input from one end to the other.
-        if let Layout::Binned(binned) = part.layout {
-            let bytes = binned.input_bytes(site, self);
-            let busy = time.busy + self.constants.transfer(bytes, &self.target);
-            let time = PartTime { busy, ..time };
-            return if binned.has_room(&self.target) { time } else { PartTime::NEVER };
+        if !cost.has_room(&self.target) {
+            return PartTime::NEVER;
         }
         let columns = self.task.operation.columns() / cost.panels;
         let reads = self.stats.rows(site.rows).nnz as u64 * u64::from(cost.panels);
-        let bytes = match self.task.operation {
-            Operation::SpMV => reads as f64 * self.element_misses() * BYTES_OF_MISS,
-            Operation::SpMM { .. } => {
+        let bytes = match (cost.streamed_input, self.task.operation) {
+            (Some(bytes), _) => bytes as f64,
+            (None, Operation::SpMV) => reads as f64 * self.element_misses() * BYTES_OF_MISS,
+            (None, Operation::SpMM { .. }) => {
                 let row = u64::from(columns) * self.task.precision.dense().size() as u64;
                 (reads * row.max(SECTOR_BYTES)) as f64 * self.input_misses(columns)
             }

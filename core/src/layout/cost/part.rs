@@ -24,6 +24,11 @@ pub struct PartCost {
     pub panels: u32,
     /// Bytes of scratch memory, each written once and read back once.
     pub workspace_bytes: u64,
+    /// Bytes of the input that are read from one end to the other, whatever the L2 cache holds;
+    /// `None` where entries read its rows one by one.
+    pub streamed_input: Option<u64>,
+    /// Bytes of shared memory that a block needs; 0 where every GPU has enough.
+    pub shared_bytes: usize,
     /// Warp-wide memory transactions (up to 128 bytes each) that the load units handle.
     pub transactions: f64,
     /// Warps of the grid.
@@ -65,6 +70,9 @@ pub enum StartUp {
     Tiles,
 }
 
+/// Bytes of a multiprocessor's shared memory that a block cannot have as a buffer: what the system
+/// keeps, and what the kernel declares besides.
+const SHARED_BESIDES: usize = 2 << 10;
 /// Bytes of a transaction, in sectors of 32.
 const SECTORS_PER_TRANSACTION: f64 = 4.0;
 
@@ -80,6 +88,8 @@ impl PartCost {
             matrix_bytes: 0,
             panels: mapping.panels,
             workspace_bytes: 0,
+            streamed_input: None,
+            shared_bytes: 0,
             transactions: shuffles,
             warps: steps.warps as f64 * tiles,
             total_steps: total,
@@ -101,6 +111,22 @@ impl PartCost {
     pub(crate) fn workspace(mut self, bytes: u64) -> Self {
         self.workspace_bytes = bytes;
         self
+    }
+
+    /// Reads the input from one end to the other: so many bytes of it.
+    pub(crate) fn streamed_input(self, bytes: u64) -> Self {
+        Self { streamed_input: Some(bytes), ..self }
+    }
+
+    /// A block needs so much shared memory.
+    pub(crate) fn shared(self, bytes: usize) -> Self {
+        Self { shared_bytes: bytes, ..self }
+    }
+
+    /// Whether a GPU has the shared memory that a block needs.
+    pub(crate) fn has_room(&self, target: &Target) -> bool {
+        self.shared_bytes == 0
+            || self.shared_bytes + SHARED_BESIDES <= target.shared_memory_bytes as usize
     }
 
     /// Bytes of the arrays, and sectors (32 bytes) that one warp step touches.
