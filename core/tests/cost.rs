@@ -29,6 +29,25 @@ fn rows_that_end_in_a_scanned_tile_are_paid_for() {
     assert!(scan > 1.1 * slices, "{scan} {slices}");
 }
 
+#[test]
+fn reads_of_x_that_no_cache_holds_are_paid_for_and_so_is_a_lack_of_room() {
+    let matrix = generate::uniform(200_000, 200_000, 4, 1).cast::<f32>().unwrap();
+    let stats = Arc::new(MatrixStats::new(matrix.view()));
+    let seconds = |target: Target, body: &str| {
+        let text = format!("sparserl {LANGUAGE_VERSION}\nspmv f32\nblock 512\n{body}\n");
+        let program = Program::parse(&text).unwrap();
+        CostModel::new(Arc::clone(&stats), program.task, target).cost(&program).seconds
+    };
+    let csr = "keep csr index=u32 values=plain cache=cached vector=1 lanes=1 unroll=4";
+    let binned = "keep binned shared=7 values=plain cache=streamed vector=1 lanes=1 unroll=4";
+    let small_cache = Target { l2_bytes: 64 << 10, ..Target::H200 };
+    assert!(seconds(small_cache, csr) > 1.5 * seconds(Target::H200, csr));
+    assert_eq!(seconds(small_cache, binned), seconds(Target::H200, binned));
+    let no_room = Target { shared_memory_bytes: 64 << 10, ..Target::H200 };
+    assert_eq!(seconds(no_room, csr), seconds(Target::H200, csr));
+    assert!((1e9..f64::INFINITY).contains(&seconds(no_room, binned)));
+}
+
 /// What is stored of a matrix is the same whatever reads it, and is read once for each panel.
 #[test]
 fn panels_read_a_matrix_several_times_and_store_it_once() {

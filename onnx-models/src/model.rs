@@ -254,7 +254,7 @@ fn describe(place: &str, part: Part, bytes: &[u8]) -> Result<Description, ModelE
     }
     let signature = &description.signature;
     let signature_error = |source| ModelError::Signature { place: place.to_owned(), source };
-    signature.check_policy().map_err(signature_error)?;
+    signature.check().map_err(signature_error)?;
     let Description { layers, heads, head_width, .. } = description;
     let cache = [layers, heads, head_width]
         .into_iter()

@@ -30,8 +30,6 @@ pub struct OnnxPolicy {
 enum AskedError {
     #[error("a prefix of {0} tokens is longer than any program")]
     Length(usize),
-    #[error("a prefix has a token that the policy does not know")]
-    Token,
     #[error("the prefixes of a batch are not equally long")]
     Lengths,
     #[error("the policy gave arrays of shape {found:?} instead of {expected:?}")]
@@ -59,7 +57,6 @@ impl OnnxPolicy {
             description: model.description().clone(),
             encoder: engine.open(model.encoder(), &["summary", "memory_keys", "memory_values"])?,
             decoder: Decoder {
-                vocabulary: model.description().signature.vocabulary as usize,
                 continuing: engine.open(model.decoder(), continuing)?,
                 rating: engine.open(model.decoder(), &["speeds"])?,
             },

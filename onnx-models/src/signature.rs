@@ -9,12 +9,7 @@ use crate::terms::TERMS;
 
 /// Version of [`crate::inputs`] and [`crate::terms`]; raised whenever a number that a model sees
 /// changes its meaning, as predicted times do with the constants of the cost model.
-pub const INPUTS_VERSION: u32 = 5;
-
-/// Earlier languages whose vocabulary is the beginning of today's, and whose programs mean the
-/// same: version, grammar, vocabulary and its size. Policies for them write programs of today.
-const EARLIER_LANGUAGES: [(u32, u64, u64, u32); 1] =
-    [(5, 492_781_657_944_743_850, 3_057_082_469_328_598_850, 40)];
+pub const INPUTS_VERSION: u32 = 6;
 
 /// Everything that a model's numbers mean something in. Two that differ cannot be used together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,22 +70,6 @@ impl Signature {
         }
     }
 
-    /// Whether a finished policy with this signature can be used by this version: as
-    /// [`Signature::check`], and one for an earlier language, whose programs are programs of today.
-    ///
-    /// # Errors
-    /// The first difference.
-    pub fn check_policy(&self) -> Result<(), SignatureMismatch> {
-        let language =
-            (self.language_version, self.grammar_hash, self.vocabulary_hash, self.vocabulary);
-        if !EARLIER_LANGUAGES.contains(&language) {
-            return self.check();
-        }
-        let Self { language_version, grammar_hash, vocabulary_hash, vocabulary, .. } =
-            Self::current(self.embedding);
-        Self { language_version, grammar_hash, vocabulary_hash, vocabulary, ..self.clone() }.check()
-    }
-
     /// Whether what has this signature can be used by this version. Every way of embedding
     /// positions can.
     ///
@@ -121,30 +100,6 @@ impl Signature {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn policies_for_the_language_before_go_on_and_what_they_are_trained_from_does_not() {
-        let current = Signature::current(EmbeddingConfig::default());
-        let (language_version, grammar_hash, vocabulary_hash, vocabulary) = EARLIER_LANGUAGES[0];
-        let earlier = Signature {
-            language_version,
-            grammar_hash,
-            vocabulary_hash,
-            vocabulary,
-            ..current.clone()
-        };
-        assert_eq!(earlier.check_policy(), Ok(()));
-        assert!(earlier.check().is_err());
-        assert!(
-            Signature { vocabulary: vocabulary + 1, ..earlier.clone() }.check_policy().is_err()
-        );
-        assert!(Signature { terms: 1, ..earlier }.check_policy().is_err());
-        assert_eq!(current.check_policy(), Ok(()));
-        // Its tokens are the first of today's.
-        let first = Token::all().take(vocabulary as usize);
-        assert!(first.enumerate().all(|(id, token)| token.id() == Some(id)));
-        assert!((vocabulary as usize) < Token::VOCABULARY);
-    }
 
     #[test]
     fn what_differs_is_said_in_one_line() {

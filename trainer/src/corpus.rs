@@ -51,8 +51,6 @@ use draw::Draw;
 use serde::{Deserialize, Serialize};
 use sparserl_core::random::SplitMix64;
 
-/// Entries of the smallest matrices that are aimed at.
-const SMALLEST: f64 = 1e3;
 /// Most matrices are aimed at fewer entries, so that measuring them is quick.
 const QUICK: f64 = 1e6;
 /// Times that a matrix is drawn again, of half the size, when it could be larger than allowed.
@@ -67,6 +65,11 @@ pub struct Corpus {
     pub seed: u64,
     /// Share of the recipes, from 0 to 1, that start from a real matrix, if there are any.
     pub share_of_real: f64,
+    /// Entries of the smallest matrices that are aimed at, at least 1 and at most `largest_nnz`;
+    /// above 10⁶, all are large. What may come out larger than `largest_nnz` is drawn again, aimed
+    /// at half as many.
+    #[serde(default = "smallest_nnz")]
+    pub smallest_nnz: u64,
     /// Entries of the largest matrix that is made, at least 1.
     pub largest_nnz: u64,
     /// Share of the recipes, from 0 to 1, that are aimed at 10⁶ entries or more.
@@ -74,14 +77,24 @@ pub struct Corpus {
     pub share_of_large: f64,
 }
 
+fn smallest_nnz() -> u64 {
+    Corpus::default().smallest_nnz
+}
+
 fn share_of_large() -> f64 {
     Corpus::default().share_of_large
 }
 
 impl Default for Corpus {
-    /// Half of it real, up to 1.6 · 10⁷ entries, a tenth large.
+    /// Half of it real, 10³ to 1.6 · 10⁷ entries, a tenth large.
     fn default() -> Self {
-        Self { seed: 0, share_of_real: 0.5, largest_nnz: 16_000_000, share_of_large: 0.1 }
+        Self {
+            seed: 0,
+            share_of_real: 0.5,
+            smallest_nnz: 1_000,
+            largest_nnz: 16_000_000,
+            share_of_large: 0.1,
+        }
     }
 }
 
@@ -93,9 +106,11 @@ impl Corpus {
         let mut draw = Draw::new(seed);
         let largest = self.largest_nnz.max(1) as f64;
         let quick = largest.min(QUICK);
-        let mut target = match draw.chance(1.0 - self.share_of_large) {
-            true => draw.log(SMALLEST.min(quick), quick),
-            false => draw.log(quick, largest),
+        let smallest = (self.smallest_nnz.max(1) as f64).min(largest);
+        let is_small = draw.chance(1.0 - self.share_of_large) && smallest <= quick;
+        let mut target = match is_small {
+            true => draw.log(smallest, quick),
+            false => draw.log(quick.max(smallest), largest),
         };
         // Neither do steps make it large that was drawn small.
         let limit = if target <= quick { quick as u64 } else { self.largest_nnz };

@@ -15,10 +15,10 @@ use crate::task::Operation;
 /// A cost model in the place of a learned policy.
 ///
 /// Its logits are the negated, scaled logarithm of the predicted seconds of the best completion it
-/// knows: bytes of the packed arrays, memory transactions, and the longest dependent walk. It knows
-/// the choices listed in `considers`; the others remain legal, but unlikely. It takes what it needs
-/// from the statistics of its input, not from the structure embedding. On a prefix that is not
-/// legal for the matrix it has no opinion.
+/// knows: bytes of the packed arrays, reads of the input past the L2 cache, memory transactions,
+/// and the longest dependent walk. It knows the choices listed in `considers`; the others remain
+/// legal, but unlikely. It takes what it needs from the statistics of its input, not from the
+/// structure embedding. On a prefix that is not legal for the matrix it has no opinion.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CostRanker;
 

@@ -107,6 +107,6 @@ mod tests {
         assert_eq!(grammar_hash(), GRAMMAR);
     }
 
-    const VOCABULARY: u64 = 668_064_014_705_728_342;
+    const VOCABULARY: u64 = 15_842_177_270_739_084_494;
     const GRAMMAR: u64 = 16_719_160_309_271_197_049;
 }

@@ -121,6 +121,7 @@ const BIN_COUNT: OwnSize = OwnSize {
 
 impl LayoutModule for BinnedLayout {
     const WORD: Word = Word::Binned;
+    const STREAMS_INPUT: bool = true;
     const FIELDS: &'static [&'static str] =
         &["shared", "values", "cache", "vector", "lanes", "unroll"];
 
@@ -346,7 +347,7 @@ impl LayoutModule for BinnedLayout {
             .matrix((stored + found) as u64, f64::from(FOUR) * (2 + value) as f64);
         // A panel of x for each of its segments.
         let panel = sizes.panel.min(stats.cols()) * task.precision.dense().size();
-        let cost = cost.streamed_input((segments * panel as f64) as u64).shared(sizes.room);
+        let cost = cost.input_from_memory((segments * panel as f64) as u64).shared(sizes.room);
         let mut cost = cost.unroll(self.unroll).workspace((slots * sizes.sum as f64) as u64);
         // Loads are waited for where a multiprocessor has few threads.
         cost.transactions *= (ENOUGH_THREADS / self.resident_threads(model, site.block)).max(1.0);

@@ -19,6 +19,9 @@ pub(crate) trait LayoutModule: Copy {
     const FIELDS: &'static [&'static str];
     /// Whether what is stored depends on the threads of a block, too, as well as on the task.
     const STORES_BY_BLOCK: bool = false;
+    /// Whether the input is read from one end to the other, whatever the L2 cache holds, as
+    /// [`cost`](Self::cost) says; elsewhere entries read its rows one by one.
+    const STREAMS_INPUT: bool = false;
 
     /// Its production: the slots of its fields, or `None` where it cannot store the rows of a site.
     fn open<L: LayoutSet>(site: Site, mask: Mask<'_, L>) -> Option<Vec<Slot<L>>>;

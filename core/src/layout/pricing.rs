@@ -17,47 +17,40 @@ const BYTES_OF_MISS: f64 = 100.0;
 
 impl CostModel<'_> {
     /// Predicted cost of a part at its site.
-    #[must_use]
-    pub fn part_cost(&self, site: Site, part: &Part) -> PartCost {
-        let cost = each_layout!(&part.layout, layout => layout.cost(site, self));
+    fn part_cost(&self, site: Site, part: &Part) -> PartCost {
+        let cost = each_layout!(&part.layout, layout => self.layout_cost(site, layout));
         match &*self.stats.ordered(site.rows, site.order) {
             Rows::List(rows) => cost.listed(rows.len() as u64),
             Rows::Range { .. } => cost,
         }
     }
 
-    /// Predicted time of a part at its site, with reads of the input that the L2 cache does not
-    /// answer, which depend on the layout and its panels. [`CostModel::cost`] leaves them out. A
-    /// part that the GPU has too little shared memory for takes forever.
-    #[must_use]
-    pub fn part_time(&self, site: Site, part: &Part) -> PartTime {
-        let cost = self.part_cost(site, part);
-        let time = cost.time(&self.constants, &self.target);
-        if !cost.has_room(&self.target) {
-            return PartTime::NEVER;
-        }
-        let columns = self.task.operation.columns() / cost.panels;
-        let reads = self.stats.rows(site.rows).nnz as u64 * u64::from(cost.panels);
-        let bytes = match (cost.streamed_input, self.task.operation) {
-            (Some(bytes), _) => bytes as f64,
-            (None, Operation::SpMV) => reads as f64 * self.element_misses() * BYTES_OF_MISS,
-            (None, Operation::SpMM { .. }) => {
-                let row = u64::from(columns) * self.task.precision.dense().size() as u64;
-                (reads * row.max(SECTOR_BYTES)) as f64 * self.input_misses(columns)
-            }
-        };
-        PartTime { busy: time.busy + self.constants.transfer(bytes as u64, &self.target), ..time }
+    /// Predicted time of a part at its site.
+    pub(crate) fn part_time(&self, site: Site, part: &Part) -> PartTime {
+        self.part_cost(site, part).time(&self.constants, &self.target)
     }
 
-    /// Predicted time of a program, with reads of the input that the L2 cache does not answer.
-    #[must_use]
-    pub fn time(&self, program: &Program) -> PartTime {
-        let mut times = Vec::new();
-        self.each_part(&program.body, RowSetId::ALL, program.block.threads(), &mut |site, part| {
-            times.push(self.part_time(site, part));
-        });
-        let together = times.into_iter().reduce(|all, part| all.beside(part, &self.constants));
-        together.unwrap_or(PartTime::NOTHING)
+    fn layout_cost<M: LayoutModule>(&self, site: Site, layout: &M) -> PartCost {
+        let cost = layout.cost(site, self);
+        match M::STREAMS_INPUT {
+            true => cost,
+            false => cost.input_from_memory(self.missed_input(site, cost.panels)),
+        }
+    }
+
+    /// Bytes of the input that the L2 cache does not answer where entries read its rows one by one,
+    /// in so many column panels.
+    fn missed_input(&self, site: Site, panels: u32) -> u64 {
+        let reads = self.stats.rows(site.rows).nnz as f64 * f64::from(panels);
+        let bytes = match self.task.operation {
+            Operation::SpMV => reads * self.element_misses() * BYTES_OF_MISS,
+            Operation::SpMM { columns } => {
+                let columns = columns.get() / panels;
+                let row = u64::from(columns) * self.task.precision.dense().size() as u64;
+                reads * row.max(SECTOR_BYTES) as f64 * self.input_misses(columns)
+            }
+        };
+        bytes as u64
     }
 
     /// Predicted cost of a program; parts without rows cost nothing.
@@ -126,7 +119,8 @@ pub struct Cost {
     pub dense_bytes: u64,
     /// Floating-point operations: two for each entry and column.
     pub flops: u64,
-    /// Predicted seconds on the model's GPU, without the traffic of the dense operands; for ranking
-    /// only.
+    /// Predicted seconds on the model's GPU, for ranking only. Of the traffic of the dense operands
+    /// they have reads of the input that the L2 cache does not answer. 10⁹ and more where the GPU
+    /// lacks the shared memory.
     pub seconds: f64,
 }

@@ -19,7 +19,8 @@ pub struct Prediction {
     pub csr_bytes: u64,
     /// Floating-point operations.
     pub flops: u64,
-    /// Seconds of a product on the target, to rank programs; no claim.
+    /// Seconds of a product on the target, to rank programs; no claim. 10⁹ and more where it lacks
+    /// the shared memory.
     pub seconds: f64,
 }
 

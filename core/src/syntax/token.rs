@@ -69,9 +69,6 @@ words! {
     Binned = "binned",
 }
 
-/// Words whose ids come before those of the numbers; those of later words come behind. So a new
-/// word changes no other id, and policies that know fewer words go on. A new number would.
-const WORDS_BEFORE_NUMBERS: usize = 22;
 /// Every number that a program can hold.
 const NUMBERS: &[u32] =
     &[1, 2, 3, 4, 5, 6, 7, 8, 16, 32, 64, 128, 256, 512, 2048, 8192, 16384, 131_072];
@@ -91,21 +88,17 @@ impl Token {
 
     /// All tokens, by id.
     pub fn all() -> impl Iterator<Item = Self> + Clone {
-        let (first, later) = Word::ALL.split_at(WORDS_BEFORE_NUMBERS);
-        let words = |words: &'static [Word]| words.iter().map(|&w| Self::Word(w));
-        words(first).chain(NUMBERS.iter().map(|&n| Self::Number(n))).chain(words(later))
+        let words = Word::ALL.iter().map(|&w| Self::Word(w));
+        words.chain(NUMBERS.iter().map(|&n| Self::Number(n)))
     }
 
     /// Position in the vocabulary, below [`Token::VOCABULARY`]; `None` for a number outside it.
     #[must_use]
     pub fn id(self) -> Option<usize> {
         match self {
-            Self::Word(word) => Some(match word as usize {
-                place if place < WORDS_BEFORE_NUMBERS => place,
-                place => place + NUMBERS.len(),
-            }),
+            Self::Word(word) => Some(word as usize),
             Self::Number(n) => {
-                NUMBERS.binary_search(&n).ok().map(|position| WORDS_BEFORE_NUMBERS + position)
+                NUMBERS.binary_search(&n).ok().map(|position| Word::ALL.len() + position)
             }
         }
     }
@@ -113,13 +106,9 @@ impl Token {
     /// The token with an id.
     #[must_use]
     pub fn from_id(id: usize) -> Option<Self> {
-        let after_first = id.checked_sub(WORDS_BEFORE_NUMBERS);
-        match after_first.and_then(|place| place.checked_sub(NUMBERS.len())) {
-            Some(later) => Word::ALL.get(WORDS_BEFORE_NUMBERS + later).map(|&w| Self::Word(w)),
-            None => match after_first {
-                Some(place) => NUMBERS.get(place).map(|&n| Self::Number(n)),
-                None => Word::ALL.get(id).map(|&w| Self::Word(w)),
-            },
+        match Word::ALL.get(id) {
+            Some(&word) => Some(Self::Word(word)),
+            None => NUMBERS.get(id - Word::ALL.len()).map(|&n| Self::Number(n)),
         }
     }
 }

@@ -12,8 +12,10 @@
 use std::env;
 use std::ffi::OsStr;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 
 use tempfile::TempDir;
 
@@ -228,8 +230,18 @@ pub(crate) fn run(command: &mut Command) -> Output {
     run_installed(command.env("SPARSERL_SERVER", server()))
 }
 
+/// Where programs keep kernels and choices, beside this one: earlier runs have left nothing in it.
+static CACHE: LazyLock<PathBuf> = LazyLock::new(|| {
+    let cache = env::current_exe().unwrap().with_extension("cache");
+    match fs::remove_dir_all(&cache) {
+        Err(error) if error.kind() != ErrorKind::NotFound => panic!("{}: {error}", cache.display()),
+        _ => cache,
+    }
+});
+
 /// [`run`] for a program that finds by itself what is installed.
 pub(crate) fn run_installed(command: &mut Command) -> Output {
+    command.env("SPARSERL_CACHE_DIR", &*CACHE);
     // Cargo sets it relative to the workspace.
     if let Some(folder) = env::var_os("SPARSERL_NVRTC") {
         command.env("SPARSERL_NVRTC", root().join(folder));

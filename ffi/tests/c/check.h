@@ -89,6 +89,20 @@ static inline struct grid make_arrow(int32_t rows, int32_t cols) {
   return g;
 }
 
+/* Rows of so many entries, in columns that follow no pattern but lie in order. */
+static inline struct grid make_scattered(int32_t rows, int32_t cols, int32_t per_row) {
+  struct grid g = new_grid(rows, cols, rows * per_row);
+  const int32_t apart = cols / per_row;
+  uint32_t drawn = 1;
+  for (int32_t row = 0; row <= rows; ++row) g.row_offsets[row] = row * per_row;
+  for (int32_t i = 0; i < rows * per_row; ++i) {
+    drawn = drawn * 1664525u + 1013904223u;
+    g.column_indices[i] = i % per_row * apart + (int32_t)((drawn >> 8) % (uint32_t)apart);
+    g.values[i] = 1 + i % 3;
+  }
+  return g;
+}
+
 static inline void free_grid(struct grid *g) {
   free(g->row_offsets);
   free(g->column_indices);

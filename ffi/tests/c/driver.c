@@ -35,6 +35,8 @@ struct CUfunc_st {
   /* Whether it copies columns to rows (1), or rows to columns (2). */
   int copies;
   size_t count, sizes[256];
+  /* Bytes of shared memory that it declares, and that a launch may give it besides. */
+  unsigned declared, dynamic;
 };
 struct CUmod_st {
   CUcontext context;
@@ -61,6 +63,8 @@ static size_t wait_count;
 static _Atomic size_t memory_left = (size_t)1 << 40;
 static uint64_t last_words[256];
 static size_t last_count;
+static unsigned last_shared;
+static _Atomic int l2_bytes = 50 << 20;
 static _Atomic int captures, is_broken;
 static int type = ELEMENT_F64;
 static unsigned columns = 1;
@@ -87,6 +91,10 @@ int driver_launched_with(const void *from, size_t bytes) {
   for (size_t i = 0; i < last_count; ++i) count += last_words[i] - (uintptr_t)from < bytes;
   return count;
 }
+/* Bytes of dynamic shared memory of the last launch. */
+unsigned driver_launched_with_shared(void) { return last_shared; }
+/* Devices that are asked from now on have an L2 cache of so many bytes. */
+void driver_set_l2(int bytes) { l2_bytes = bytes; }
 void driver_set_memory(size_t bytes) { memory_left = bytes; }
 /* Kernels launched from now on are of this type, and for dense operands of so many columns. */
 void driver_multiply_as(int value_type, unsigned dense_columns) {
@@ -148,7 +156,7 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = 9; break;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = 0; break;
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = 132; break;
-    case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE: *value = 50 << 20; break;
+    case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE: *value = l2_bytes; break;
     case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR: *value = 228 << 10; break;
     case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR: *value = 65536; break;
     case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE: *value = 2619000; break;
@@ -387,20 +395,31 @@ static uint64_t word(const unsigned char *at, size_t bytes) {
   memcpy(&value, at, bytes);
   return value;
 }
-/* The sizes of a kernel's parameters are in the section .nv.info.KERNEL of its ELF image, as
- * attributes 0x17: index, ordinal and offset, and the size in the upper 14 bits of a word. */
-CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
-  const unsigned char *image = module->image, *table = image + word(image + 40, 8);
+/* The section of an ELF image that a prefix and a kernel's name give its name; NULL where there is none. */
+static const unsigned char *section_of(const unsigned char *image, const char *prefix, const char *kernel) {
+  const unsigned char *table = image + word(image + 40, 8);
   const size_t size = word(image + 58, 2), count = word(image + 60, 2);
   const unsigned char *names = image + word(table + size * word(image + 62, 2) + 24, 8);
   char wanted[512];
-  snprintf(wanted, sizeof wanted, ".nv.info.%s", name);
-  for (size_t i = 0; i < count; ++i) {
-    const unsigned char *section = table + size * i;
-    if (strcmp((const char *)names + word(section, 4), wanted)) continue;
+  snprintf(wanted, sizeof wanted, "%s%s", prefix, kernel);
+  for (size_t i = 0; i < count; ++i)
+    if (!strcmp((const char *)names + word(table + size * i, 4), wanted)) return table + size * i;
+  return NULL;
+}
+/* Shared memory that a kernel may have without being asked, and the most of a block of compute capability 9.0. */
+enum { UNASKED_SHARED = 48 << 10, MOST_SHARED = 227 << 10 };
+/* The sizes of a kernel's parameters are in the section .nv.info.KERNEL of its ELF image, as
+ * attributes 0x17: index, ordinal and offset, and the size in the upper 14 bits of a word. What it declares of shared
+ * memory is as large as the section .nv.shared.KERNEL. */
+CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
+  const unsigned char *image = module->image;
+  const unsigned char *section = section_of(image, ".nv.info.", name), *shared = section_of(image, ".nv.shared.", name);
+  if (section) {
     struct CUfunc_st *made = (struct CUfunc_st *)calloc(1, sizeof *made);
     if (!made) abort();
     made->context = module->context;
+    made->declared = shared ? (unsigned)word(shared + 32, 8) : 0;
+    made->dynamic = made->declared < UNASKED_SHARED ? UNASKED_SHARED - made->declared : 0;
     made->scatters = strcmp(name, "sparserl_scatter_values") == 0;
     if (strcmp(name, "sparserl_columns_to_rows") == 0) made->copies = 1;
     if (strcmp(name, "sparserl_rows_to_columns") == 0) made->copies = 2;
@@ -426,6 +445,16 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
 CUresult cuFuncLoad(CUfunction function) {
   UNSAFE();
   return function ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction function) {
+  if (attribute != CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES) return CUDA_ERROR_NOT_SUPPORTED;
+  return *value = (int)function->declared, CUDA_SUCCESS;
+}
+CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
+  NEED_CONTEXT();
+  if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) return CUDA_ERROR_NOT_SUPPORTED;
+  if (value < 0 || (unsigned)value + function->declared > MOST_SHARED) return CUDA_ERROR_INVALID_VALUE;
+  return function->dynamic = (unsigned)value, CUDA_SUCCESS;
 }
 CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset, size_t *size) {
   if (index >= function->count) return CUDA_ERROR_INVALID_VALUE;
@@ -514,7 +543,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *launch, CUfunction function, voi
   NOT_IMPLICIT(launch->hStream);
   const unsigned blocks = launch->gridDimX * launch->gridDimY * launch->gridDimZ;
   const unsigned threads = launch->blockDimX * launch->blockDimY * launch->blockDimZ;
-  if (!blocks || threads > 1024 || launch->sharedMemBytes || extra) return CUDA_ERROR_INVALID_VALUE;
+  if (!blocks || threads > 1024 || launch->sharedMemBytes > function->dynamic || extra) return CUDA_ERROR_INVALID_VALUE;
   if (function->scatters || function->copies ? launch->numAttrs != 0 : !may_begin_early(launch))
     return CUDA_ERROR_INVALID_VALUE;
   /* Every parameter can be read. */
@@ -528,6 +557,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *launch, CUfunction function, voi
   end_work(launch->hStream);
   pthread_mutex_lock(&lock);
   launches += 1 + 0 * (long)sum;
+  last_shared = launch->sharedMemBytes;
   last_count = function->count;
   for (size_t i = 0; i < last_count; ++i)
     last_words[i] = function->sizes[i] == 8 ? *(uint64_t *)parameters[i] : 0;
@@ -544,8 +574,6 @@ ABSENT(1, "cuMemcpyDtoH_v2")
 ABSENT(2, "cuMemsetD8_v2")
 ABSENT(3, "cuMemsetD32_v2")
 ABSENT(4, "cuModuleGetGlobal_v2")
-ABSENT(5, "cuFuncSetAttribute")
-ABSENT(11, "cuFuncGetAttribute")
 ABSENT(6, "cuMemsetD32Async")
 ABSENT(7, "cuCtxSetLimit")
 ABSENT(8, "cuMemcpyDtoDAsync_v2")

@@ -8,6 +8,8 @@ long driver_taken(void);
 long driver_launches(void);
 int driver_depth(void);
 int driver_launched_with(const void *from, size_t bytes);
+unsigned driver_launched_with_shared(void);
+void driver_set_l2(int bytes);
 void driver_set_memory(size_t bytes);
 void driver_set_current(int device);
 void driver_multiply_as(int value_type, unsigned columns);

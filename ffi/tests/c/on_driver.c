@@ -358,6 +358,41 @@ static void predicted(void) {
   free_grid(&arrow);
 }
 
+/* Kernels that hold a part of x in more shared memory than they may have unasked, where no cache holds it. */
+static void panels_and_bins(const char *folder) {
+  struct grid scattered = make_scattered(200000, 200000, 4);
+  driver_set_l2(64 << 10);
+  sparserl_context *own = open_by_cost_model(1);
+  sparserl_matrix *large = NULL;
+  sparserl_options *options = NULL;
+  sparserl_plan *plans[2] = {NULL, NULL};
+  OK(sparserl_matrix_create(own, &scattered.csr, &large));
+  OK(sparserl_options_create(&options));
+  set_int(options, SPARSERL_OPTION_MEASURE, 0);
+  set_calls(options, 100000000);
+  OK(sparserl_plan_create(own, large, options, &plans[0]));
+  OK(sparserl_options_destroy(options));
+  OK(sparserl_plan_wait(plans[0]));
+  char path[4096];
+  snprintf(path, sizeof path, "%s/bins.plan", folder);
+  OK(sparserl_plan_save(plans[0], path));
+  OK(sparserl_plan_load(own, large, path, &plans[1]));
+  const size_t bytes = (size_t)scattered.csr.rows * sizeof(double);
+  double *x = device_memory(bytes), *z = device_memory(bytes);
+  for (int i = 0; i < 2; ++i) {
+    REQUIRE(text_has(plans[i], SPARSERL_OP_NONE, SPARSERL_TEXT_PROGRAM, "keep binned shared=3"));
+    OK(sparserl_execute(plans[i], stream, &one, x, &zero, NULL, z));
+    REQUIRE(driver_launched_with_shared() > 48 << 10);
+    OK(sparserl_plan_destroy(plans[i]));
+  }
+  device_free(x);
+  device_free(z);
+  OK(sparserl_matrix_destroy(large));
+  OK(sparserl_context_destroy(own));
+  driver_set_l2(50 << 20);
+  free_grid(&scattered);
+}
+
 static void from_device(void) {
   const size_t rows = (size_t)g.csr.rows, nnz = (size_t)g.csr.nnz;
   sparserl_csr csr = g.csr;
@@ -539,6 +574,7 @@ int main(int count, char **arguments) {
   deterministic();
   remembered(arguments[1]);
   predicted();
+  panels_and_bins(arguments[1]);
   from_device();
   fused();
   single();

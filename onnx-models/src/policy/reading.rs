@@ -5,15 +5,12 @@ use ndarray::{Array1, Array2, ArrayD, Axis};
 use rayon::prelude::*;
 use sparserl_core::decode::{BatchRow, ConditionedPolicy, PolicyError, Prediction};
 use sparserl_core::language::{Program, Token};
-use sparserl_core::outcome::Objective;
-use sparserl_core::task::Task;
 
 use super::tree::{CacheSizes, PrefixTree};
 use super::{AskedError, MASKED, failed};
 use crate::engine::{Graph, Input};
-use crate::programs::{most_tokens, token_ids};
-use crate::reference::known_to_all;
-use crate::speeds::{ConditionedSpeedModel, ENSEMBLE, MemberSpeeds, REGIMES, expected_fastest};
+use crate::programs::{BEGIN, most_tokens, token_ids};
+use crate::speeds::{ConditionedSpeedModel, ENSEMBLE, MemberSpeeds, REGIMES};
 use crate::terms::{ProgramTerms, TERMS};
 
 /// Numbers of keys, and as many of values, that are kept from one search to the next: 64 MB each.
@@ -22,9 +19,6 @@ const MOST_KEPT: usize = 1 << 24;
 /// The decoder, made ready for each of its uses.
 #[derive(Clone)]
 pub(super) struct Decoder {
-    /// Tokens that it knows, which are the first of the language's. Its token before the first one
-    /// of a program is the next.
-    pub(super) vocabulary: usize,
     /// Gives `logits`, `critic`, `next_keys` and `next_values`.
     pub(super) continuing: Arc<dyn Graph>,
     /// Gives `speeds`.
@@ -117,29 +111,24 @@ impl<'m> Reading<'m> {
         let [logits, critic, keys, values] = &found[..] else {
             return Err(failed(AskedError::Shape { found: shape(&found), expected: vec![4] }));
         };
-        let expected = vec![tokens.len(), next, self.decoder.vocabulary];
+        let expected = vec![tokens.len(), next, Token::VOCABULARY];
         let right = logits.shape() == expected && critic.shape() == &expected[..2];
         if !right || !self.known.insert(tokens, [keys, values], next) {
             return Err(failed(AskedError::Shape { found: shape(&found), expected }));
         }
         let logits = logits.index_axis(Axis(1), next - 1);
         let critic = critic.index_axis(Axis(1), next - 1);
-        let unknown = Token::VOCABULARY.saturating_sub(self.decoder.vocabulary);
-        let unknown = std::iter::repeat_n(f32::NEG_INFINITY, unknown);
         let predictions = logits.outer_iter().zip(&critic).map(|(logits, &value)| Prediction {
-            logits: logits.iter().copied().chain(unknown.clone()).collect(),
+            logits: logits.iter().copied().collect(),
             value: Some(value),
         });
         Ok(predictions.collect())
     }
 }
 
-impl Decoder {
-    /// The tokens of a program as it takes them; `None` where it does not know one.
-    fn row(&self, ids: impl IntoIterator<Item = usize>) -> Option<Vec<u32>> {
-        let known = ids.into_iter().map(|id| (id < self.vocabulary).then_some(id as u32));
-        std::iter::once(Some(self.vocabulary as u32)).chain(known).collect()
-    }
+/// The tokens of a program as the decoder takes them.
+fn row(ids: impl IntoIterator<Item = usize>) -> Vec<u32> {
+    std::iter::once(BEGIN).chain(ids).map(|id| id as u32).collect()
 }
 
 impl ConditionedPolicy for Reading<'_> {
@@ -151,14 +140,13 @@ impl ConditionedPolicy for Reading<'_> {
         let mut places = HashMap::new();
         let mut tokens: Vec<Vec<u32>> = Vec::new();
         let place = |asked: &BatchRow<'_>| {
-            let asked = self.decoder.row(asked.prefix.tokens().into_iter().filter_map(Token::id));
-            let asked = asked.ok_or_else(|| failed(AskedError::Token))?;
-            Ok(*places.entry(asked).or_insert_with_key(|asked| {
+            let asked = row(asked.prefix.tokens().into_iter().filter_map(Token::id));
+            *places.entry(asked).or_insert_with_key(|asked| {
                 tokens.push(asked.clone());
                 tokens.len() - 1
-            }))
+            })
         };
-        let rows = batch.iter().map(place).collect::<Result<Vec<usize>, PolicyError>>()?;
+        let rows: Vec<usize> = batch.iter().map(place).collect();
         if tokens.iter().any(|row| row.len() != tokens[0].len()) {
             return Err(failed(AskedError::Lengths));
         }
@@ -172,22 +160,21 @@ impl ConditionedPolicy for Reading<'_> {
 
 impl ConditionedSpeedModel for Reading<'_> {
     fn speeds(&mut self, programs: &[Program]) -> Result<Vec<MemberSpeeds>, PolicyError> {
-        let row = |program| self.decoder.row(token_ids(program).into_iter().map(usize::from));
-        let rows: Vec<Option<Vec<u32>>> = programs.iter().map(row).collect();
+        let rows: Vec<Vec<u32>> = programs
+            .iter()
+            .map(|program| row(token_ids(program).into_iter().map(usize::from)))
+            .collect();
         // Equally long ones together, those apart of which all but the last token is known.
         let mut groups = BTreeMap::<(usize, bool), Vec<usize>>::new();
         for (place, row) in rows.iter().enumerate() {
-            if let Some(row) = row {
-                let known = self.known.path(row).len() + 1 >= row.len();
-                groups.entry((row.len(), known)).or_default().push(place);
-            }
+            let known = self.known.path(row).len() + 1 >= row.len();
+            groups.entry((row.len(), known)).or_default().push(place);
         }
         let terms: Vec<[f32; TERMS]> =
             programs.par_iter().map(|program| self.terms.of(program)).collect();
         let mut all = vec![MemberSpeeds::default(); programs.len()];
         for places in groups.into_values() {
-            let tokens: Vec<Vec<u32>> =
-                places.iter().filter_map(|&place| rows[place].clone()).collect();
+            let tokens: Vec<Vec<u32>> = places.iter().map(|&place| rows[place].clone()).collect();
             let terms: Vec<[f32; TERMS]> = places.iter().map(|&place| terms[place]).collect();
             let terms = Array2::from(terms);
             let asked = Rows { tokens: &tokens, terms: Some(terms) };
@@ -203,26 +190,6 @@ impl ConditionedSpeedModel for Reading<'_> {
                 });
             }
         }
-        let unknown = programs.iter().enumerate().filter(|(place, _)| rows[*place].is_none());
-        let unknown: Vec<(usize, &Program)> = unknown.collect();
-        if let Some((_, first)) = unknown.first() {
-            let (known, speeds) = self.fastest_known(first.task)?;
-            for (place, program) in unknown {
-                let gain = self.terms.relative_speed(program, &known);
-                all[place] = speeds.map(|member| member.map(|speed| speed + gain));
-            }
-        }
         Ok(all)
-    }
-}
-
-impl Reading<'_> {
-    /// The fastest of the programs that every policy knows: programs that this one has no word for
-    /// are as much faster as the cost model says.
-    fn fastest_known(&mut self, task: Task) -> Result<(Program, MemberSpeeds), PolicyError> {
-        let mut known = known_to_all(task).map_err(failed)?;
-        let speeds = self.speeds(&known)?;
-        let fastest = expected_fastest(&speeds, Objective::Both, 1).first().copied().unwrap_or(0);
-        Ok((known.swap_remove(fastest), speeds[fastest]))
     }
 }

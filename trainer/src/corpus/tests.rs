@@ -11,8 +11,13 @@ use sparserl_core::matrix::{Csr, generate, market};
 
 use super::*;
 
-const SMALL: Corpus =
-    Corpus { seed: 7, share_of_real: 0.5, largest_nnz: 20_000, share_of_large: 0.1 };
+const SMALL: Corpus = Corpus {
+    seed: 7,
+    share_of_real: 0.5,
+    largest_nnz: 20_000,
+    share_of_large: 0.1,
+    smallest_nnz: 1_000,
+};
 
 /// Of the matrices of the first recipes of [`SMALL`] without real ones, as they were first made.
 const HASHES: [u64; 24] = [
@@ -326,4 +331,24 @@ fn as_many_recipes_as_asked_for_are_aimed_at_a_million_entries_or_more() {
     };
     let [few, most] = [0.1, 0.6].map(large);
     assert!((10..90).contains(&few) && (140..300).contains(&most), "{few}, {most}");
+}
+
+#[test]
+fn nothing_smaller_is_aimed_at() {
+    let real = RealMatrices::none();
+    let large = |smallest_nnz: u64, share_of_large: f64| {
+        let corpus = Corpus {
+            share_of_real: 0.0,
+            smallest_nnz,
+            largest_nnz: 4_000_000,
+            share_of_large,
+            ..SMALL
+        };
+        let sizes = (0..200).map(|number| corpus.recipe(number, &real).size().unwrap());
+        // What could be too large is drawn again, of half the size.
+        sizes.filter(|size| size.nnz > 1_700_000).count()
+    };
+    let [few, most, all] =
+        [(1_000, 1.0), (3_500_000, 1.0), (3_500_000, 0.1)].map(|(s, l)| large(s, l));
+    assert!(few < 140 && most > 170 && all > 170, "{few}, {most}, {all}");
 }

@@ -15,7 +15,8 @@ pub(crate) struct WarpSteps {
 }
 
 /// What a part is predicted to cost, before it is packed: terms that follow from the matrix, the
-/// layout and the task, whatever the GPU. All are finite and at least 0.
+/// layout and the task, and from the sizes of the GPU's L2 cache and shared memory. All are finite
+/// and at least 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PartCost {
     /// Bytes of the matrix arrays, the list of rows among them.
@@ -24,9 +25,10 @@ pub struct PartCost {
     pub panels: u32,
     /// Bytes of scratch memory, each written once and read back once.
     pub workspace_bytes: u64,
-    /// Bytes of the input that are read from one end to the other, whatever the L2 cache holds;
-    /// `None` where entries read its rows one by one.
-    pub streamed_input: Option<u64>,
+    /// Bytes in a row for which memory takes as long as for the reads of the input that the L2
+    /// cache does not answer: more than these are where they are of single elements. The first
+    /// reads of the input may be among them.
+    pub input_bytes: u64,
     /// Bytes of shared memory that a block needs; 0 where every GPU has enough.
     pub shared_bytes: usize,
     /// Warp-wide memory transactions (up to 128 bytes each) that the load units handle.
@@ -73,6 +75,8 @@ pub enum StartUp {
 /// Bytes of a multiprocessor's shared memory that a block cannot have as a buffer: what the system
 /// keeps, and what the kernel declares besides.
 const SHARED_BESIDES: usize = 2 << 10;
+/// Seconds of what a GPU has no room for: longer than any product takes.
+const WITHOUT_ROOM: f64 = 1e9;
 /// Bytes of a transaction, in sectors of 32.
 const SECTORS_PER_TRANSACTION: f64 = 4.0;
 
@@ -88,7 +92,7 @@ impl PartCost {
             matrix_bytes: 0,
             panels: mapping.panels,
             workspace_bytes: 0,
-            streamed_input: None,
+            input_bytes: 0,
             shared_bytes: 0,
             transactions: shuffles,
             warps: steps.warps as f64 * tiles,
@@ -113,9 +117,9 @@ impl PartCost {
         self
     }
 
-    /// Reads the input from one end to the other: so many bytes of it.
-    pub(crate) fn streamed_input(self, bytes: u64) -> Self {
-        Self { streamed_input: Some(bytes), ..self }
+    /// Reads so many bytes of the input from memory.
+    pub(crate) fn input_from_memory(self, bytes: u64) -> Self {
+        Self { input_bytes: bytes, ..self }
     }
 
     /// A block needs so much shared memory.
@@ -124,7 +128,7 @@ impl PartCost {
     }
 
     /// Whether a GPU has the shared memory that a block needs.
-    pub(crate) fn has_room(&self, target: &Target) -> bool {
+    fn has_room(&self, target: &Target) -> bool {
         self.shared_bytes == 0
             || self.shared_bytes + SHARED_BESIDES <= target.shared_memory_bytes as usize
     }
@@ -185,10 +189,20 @@ impl PartCost {
         self.matrix_bytes * u64::from(self.panels)
     }
 
-    /// Predicted time on a GPU.
+    /// Bytes in a row for which memory takes as long as for one product: the matrix arrays, scratch
+    /// memory both ways, and [`input_bytes`](Self::input_bytes).
+    #[must_use]
+    pub fn moved_bytes(&self) -> u64 {
+        let arrays = self.read_bytes() + 2 * self.workspace_bytes;
+        arrays.saturating_add(self.input_bytes)
+    }
+
+    /// Predicted time on a GPU; 10⁹ seconds where it has too little shared memory.
     #[must_use]
     pub fn time(&self, constants: &CostConstants, target: &Target) -> PartTime {
-        let bytes = self.read_bytes() + 2 * self.workspace_bytes;
+        if !self.has_room(target) {
+            return PartTime { busy: WITHOUT_ROOM, delay: 0.0 };
+        }
         let multiprocessors = f64::from(target.multiprocessors.max(1));
         let declared_for = f64::from(Target::H200.multiprocessors);
         let transactions = constants.transactions_per_second * (multiprocessors / declared_for);
@@ -198,7 +212,8 @@ impl PartCost {
         let list = if self.listed { constants.seconds_of_list } else { 0.0 };
         let latency = constants.start_up(self.start_up) + list;
         PartTime {
-            busy: constants.transfer(bytes, target) + self.transactions * idle / transactions,
+            busy: constants.transfer(self.moved_bytes(), target)
+                + self.transactions * idle / transactions,
             delay: latency + self.critical_steps * constants.seconds_per_step,
         }
     }
@@ -217,7 +232,7 @@ impl PartTime {
     /// A part that there is no program for.
     pub(crate) const NEVER: Self = Self { busy: f64::INFINITY, delay: f64::INFINITY };
     /// No part.
-    pub(crate) const NOTHING: Self = Self { busy: 0.0, delay: 0.0 };
+    const NOTHING: Self = Self { busy: 0.0, delay: 0.0 };
 
     /// Seconds of the launch.
     #[must_use]
@@ -251,7 +266,8 @@ impl CostConstants {
     }
 
     /// Predicted time of parts that run in one launch; nothing for no parts. The traffic of dense
-    /// operands, which is the same for all programs of a matrix and task, is not in it.
+    /// operands, which is the same for all programs of a matrix and task, is in it only as far as
+    /// parts say what they read of the input past the L2 cache.
     #[must_use]
     pub fn time(&self, parts: &[PartCost], target: &Target) -> PartTime {
         let times = parts.iter().map(|part| part.time(self, target));
