@@ -53,11 +53,11 @@ impl<'m> ProgramTerms<'m> {
     ///   its chain, bytes ÷ plain CSR's, transactions, warps and steps that wait for each other.
     #[must_use]
     pub fn of(&self, program: &Program) -> [f32; TERMS] {
-        let seconds = self.model.cost(program).seconds;
         let parts = self.model.parts(program);
         let constants = self.model.constants();
         let time = |part: &PartCost| part.time(constants, &self.target);
         let together = constants.time(&parts, &self.target);
+        let seconds = together.seconds();
         let all = Sum::of(&parts);
         let slowest = parts.iter().max_by(|a, b| time(a).seconds().total_cmp(&time(b).seconds()));
         let each: f64 = parts.iter().map(|part| time(part).seconds()).sum();

@@ -122,9 +122,7 @@ fn search_legal(
             let logits = predictions.get(row).map_or(&[][..], |prediction| &prediction.logits);
             let logs = log_probabilities(tokens, logits, 1.0);
             let parent = if asks { Some(row) } else { beam.parent };
-            // What a policy finds impossible it may not even have a word for.
-            let possible = legal.into_iter().zip(logs).filter(|(_, log)| log.is_finite());
-            steps.extend(possible.map(|(alternative, log)| {
+            steps.extend(legal.into_iter().zip(logs).map(|(alternative, log)| {
                 let log_probability = beam.log_probability + log;
                 Step { beam, parent, alternative, log_probability }
             }));

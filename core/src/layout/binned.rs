@@ -107,7 +107,7 @@ const SEGMENT_COUNT: OwnSize = OwnSize {
     meaning: "segments of column panels of {}",
     array: Some("segments"),
     counts_items: false,
-    of: |part| part.elements / SEGMENT_FIELDS,
+    of: |part| segments_in(part.elements),
 };
 
 /// Its bins of rows.
@@ -116,8 +116,18 @@ const BIN_COUNT: OwnSize = OwnSize {
     meaning: "bins of rows of {}",
     array: Some("bins"),
     counts_items: false,
-    of: |part| (part.elements / BIN_FIELDS).saturating_sub(1),
+    of: |part| bins_in(part.elements).unwrap_or(0),
 };
+
+/// Segments that `segments` has with so many elements.
+fn segments_in(elements: usize) -> usize {
+    elements / SEGMENT_FIELDS
+}
+
+/// Bins that `bins` has with so many elements; `None` where it lacks even the end.
+fn bins_in(elements: usize) -> Option<usize> {
+    (elements / BIN_FIELDS).checked_sub(1)
+}
 
 impl LayoutModule for BinnedLayout {
     const WORD: Word = Word::Binned;
@@ -216,8 +226,8 @@ impl LayoutModule for BinnedLayout {
         if bytes > MOST_PRODUCTS {
             return Err(PackError::Workspace { bytes, most: MOST_PRODUCTS });
         }
-        let bins = (part.array_len("bins") / BIN_FIELDS).saturating_sub(1);
-        let blocks = part.array_len("segments") / SEGMENT_FIELDS + bins;
+        let bins = bins_in(part.array_len("bins")).unwrap_or(0);
+        let blocks = segments_in(part.array_len("segments")) + bins;
         let products = ("products", task.precision.accumulator());
         let workspace = Array::fix_up(products, bytes, COUNTERS);
         Ok(PartLaunch::new(blocks as u64).shared(sizes.room).workspace(workspace))
@@ -235,7 +245,7 @@ impl LayoutModule for BinnedLayout {
         let groups = array("targets")?.len();
         // Of each group of products: the panel, and where its slots are stored.
         let mut stored = vec![(0, 0); groups];
-        for segment in 0..array("segments")?.len() / SEGMENT_FIELDS {
+        for segment in 0..segments_in(array("segments")?.len()) {
             let field = |field| number("segments", segment * SEGMENT_FIELDS + field);
             let (panel, first, end) = (field(0)?, field(1)?, field(2)?);
             let fours = sizes.group / FOUR as usize;
@@ -243,7 +253,7 @@ impl LayoutModule for BinnedLayout {
                 *stored.get_mut(number("targets", group)?)? = (panel, group * sizes.group);
             }
         }
-        for bin in 0..(array("bins")?.len() / BIN_FIELDS).checked_sub(1)? {
+        for bin in 0..bins_in(array("bins")?.len())? {
             let field = |field| number("bins", bin * BIN_FIELDS + field);
             let (row, group, place) = (field(0)?, field(1)?, field(2)? * PLACES_AT_ONCE);
             for position in row..field(BIN_FIELDS)? {

@@ -91,28 +91,26 @@ impl<'m> CostModel<'m> {
     /// not answer.
     pub(crate) fn input_misses(&self, columns: u32) -> f64 {
         let row = f64::from(columns) * self.task.precision.dense().size() as f64;
-        let held = INPUT_HELD * self.target.l2_bytes as f64;
-        let bytes = self.input_in_use(row, held);
-        if bytes > held { INPUT_MISSED * (1.0 - held / bytes) } else { 0.0 }
+        INPUT_MISSED * self.not_held(row, INPUT_HELD)
     }
 
     /// Share of the reads of x, an element at a time, that the L2 cache does not answer.
     pub(crate) fn element_misses(&self) -> f64 {
-        let held = ELEMENTS_HELD * self.target.l2_bytes as f64;
-        let bytes = self.input_in_use(self.task.precision.dense().size() as f64, held);
-        if bytes > held { 1.0 - held / bytes } else { 0.0 }
+        self.not_held(self.task.precision.dense().size() as f64, ELEMENTS_HELD)
     }
 
-    /// Bytes of the input that are in use together, with so many in each of its rows; `held` or
-    /// less where all of it is no more.
-    fn input_in_use(&self, row: f64, held: f64) -> f64 {
+    /// Share of the input that is in use together, with so many bytes in each of its rows, for
+    /// which such a share of the L2 cache has no room.
+    fn not_held(&self, row: f64, share: f64) -> f64 {
+        let held = share * self.target.l2_bytes as f64;
         let rows = self.stats.cols() as f64;
         // Features take a scan of the matrix, which most are too small to need.
         if rows * row <= held {
-            return rows * row;
+            return 0.0;
         }
         let band = libm::exp2(8.0 * f64::from(self.stats.features().band_mean)) - 1.0;
-        (ROWS_IN_USE * band).min(rows) * row
+        let bytes = (ROWS_IN_USE * band).min(rows) * row;
+        if bytes > held { 1.0 - held / bytes } else { 0.0 }
     }
 
     /// Steps of warps in which `lanes × stride` threads share each row.

@@ -73,27 +73,26 @@ impl CostModel<'_> {
     #[must_use]
     pub fn parts(&self, program: &Program) -> Vec<PartCost> {
         let mut parts = Vec::new();
-        self.each_part(&program.body, RowSetId::ALL, program.block.threads(), &mut |site, part| {
-            parts.push(self.part_cost(site, part));
-        });
+        self.walk(&program.body, RowSetId::ALL, program.block.threads(), &mut parts);
         parts
     }
 
-    /// Hands over the parts of a program, in order, each with its site.
-    fn each_part(&self, node: &Node, rows: RowSetId, block: u32, of: &mut impl FnMut(Site, &Part)) {
+    fn walk(&self, node: &Node, rows: RowSetId, block: u32, parts: &mut Vec<PartCost>) {
         match node {
             Node::Split { rule, low, high } => match self.stats.split(rows, *rule) {
                 Some((low_rows, high_rows)) => {
-                    self.each_part(low, low_rows, block, of);
-                    self.each_part(high, high_rows, block, of);
+                    self.walk(low, low_rows, block, parts);
+                    self.walk(high, high_rows, block, parts);
                 }
                 // All rows are on one side, and the other has no blocks.
                 None => {
                     let side = if self.all_are_high(rows, *rule) { high } else { low };
-                    self.each_part(side, rows, block, of);
+                    self.walk(side, rows, block, parts);
                 }
             },
-            Node::Part(part) => of(Site { block, rows, order: part.order }, part),
+            Node::Part(part) => {
+                parts.push(self.part_cost(Site { block, rows, order: part.order }, part));
+            }
         }
     }
 
