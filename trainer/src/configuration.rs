@@ -67,10 +67,20 @@ pub struct Contests {
     pub mutations: usize,
     /// Such generations, besides the choosers' picks.
     pub rounds_of_mutations: usize,
-    /// What is done to each matrix before; nothing, if it is left out. How much a random order of
-    /// rows costs, `steps = [{ permute_rows = { seed = 1 } }]` tells.
+    /// What is done to each real matrix before; nothing, if it is left out. How much a random order
+    /// of rows costs, `steps = [{ permute_rows = { seed = 1 } }]` tells.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<Step>,
+    /// Matrices: all real ones and, up to this number, what a corpus of this seed makes of them.
+    #[serde(default)]
+    pub matrices: u64,
+    /// Entries of the largest matrix that is made of real ones.
+    #[serde(default = "largest_made")]
+    pub largest_nnz: u64,
+}
+
+fn largest_made() -> u64 {
+    Corpus::default().largest_nnz
 }
 
 impl Contests {

@@ -10,7 +10,7 @@ use sparserl_core::task::Task;
 use sparserl_onnx_models::Engine;
 use sparserl_onnx_models::chooser::{LearnedChooser, Picking};
 use sparserl_trainer::configuration::{self, Contests};
-use sparserl_trainer::corpus::{Recipes, Split};
+use sparserl_trainer::corpus::{Corpus, Recipes, Split};
 use sparserl_trainer::dataset::Dataset;
 use sparserl_trainer::evaluation::{
     CaseResult, Contest, Contestants, Experience, ExtraTrees, FixedPortfolio, NearestWinners,
@@ -65,7 +65,13 @@ impl Evaluate {
         let settings: Contests = configuration::read_checked(&self.configuration, Contests::wrong)?;
         let real = self.measuring.real()?;
         anyhow::ensure!(!real.all().is_empty(), "nothing to evaluate on: name a folder by --real");
-        let recipes = Recipes::of_real(&real, settings.seed).changed_by(&settings.steps);
+        let corpus = Corpus {
+            seed: settings.seed,
+            largest_nnz: settings.largest_nnz,
+            ..Corpus::default()
+        };
+        let recipes = Recipes::of_real_first(&real, corpus, settings.matrices);
+        let recipes = recipes.changed_by(&settings.steps);
         let models = models::open(&self.model, &Engine::Embedded)?;
         for model in &models {
             models::ensure_no_real(&model.name, &model.provenance)?;

@@ -25,15 +25,9 @@ impl<'a> Recipes<'a> {
         Self { source: Source::Corpus(corpus), count, real, steps: &[] }
     }
 
-    /// The real matrices as they are, but with values drawn at random from a seed: half of the
-    /// public ones have none of their own.
-    #[must_use]
-    pub fn of_real(real: &'a RealMatrices, seed: u64) -> Self {
-        Self::of_real_first(real, Corpus { seed, ..Corpus::default() }, 0)
-    }
-
-    /// The recipes of `count` matrices, or of all real ones where those are more: these first, with
-    /// values drawn at random, then those that a corpus makes of them.
+    /// The recipes of `count` matrices, or of all real ones where those are more: these first, then
+    /// those that a corpus makes of them. All have values drawn at random: half of the public ones
+    /// have none of their own.
     #[must_use]
     pub fn of_real_first(real: &'a RealMatrices, corpus: Corpus, count: u64) -> Self {
         let source = Source::RealFirst(Corpus { share_of_real: 1.0, ..corpus });
@@ -72,17 +66,20 @@ impl<'a> Recipes<'a> {
             Source::Corpus(corpus) => {
                 (number < self.count).then(|| corpus.recipe(number, self.real))
             }
-            Source::RealFirst(corpus) => self.real_one(number, corpus.seed).or_else(|| {
-                let made = number - self.real.all().len() as u64;
-                (number < self.count).then(|| corpus.recipe(made, self.real))
-            }),
+            Source::RealFirst(corpus) => {
+                let made = || {
+                    let made = number - self.real.all().len() as u64;
+                    (number < self.count).then(|| corpus.recipe(made, self.real))
+                };
+                let recipe = self.real_one(number).or_else(made)?;
+                let values = Values::Random { seed: corpus.seed.wrapping_add(number) };
+                Some(Recipe { values, ..recipe })
+            }
         }
     }
 
-    fn real_one(&self, number: u64, seed: u64) -> Option<Recipe> {
-        let matrix = self.real.all().get(usize::try_from(number).ok()?)?;
-        let values = Values::Random { seed: seed.wrapping_add(number) };
-        let mut recipe = Recipe { values, ..matrix.recipe() };
+    fn real_one(&self, number: u64) -> Option<Recipe> {
+        let mut recipe = self.real.all().get(usize::try_from(number).ok()?)?.recipe();
         recipe.pattern.steps.extend_from_slice(self.steps);
         Some(recipe)
     }
