@@ -10,7 +10,7 @@ use sparserl_core::layout::CostModel;
 use sparserl_core::outcome::Objective;
 use sparserl_onnx_models::OpenedChoices;
 use sparserl_onnx_models::reference::reference;
-use sparserl_onnx_models::speeds::{MemberSpeeds, REGIMES, disagreement};
+use sparserl_onnx_models::speeds::{MemberSpeeds, disagreement, mean};
 
 use crate::program_words::in_words;
 use crate::text::{table, time, times};
@@ -40,7 +40,8 @@ struct Predicted {
     /// By the ensemble; absent without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     ensemble: Option<Ensemble>,
-    /// Seconds, without the traffic of the dense operands, by the cost model.
+    /// Seconds of a product by the cost model. Of the traffic of the dense operands they have only
+    /// reads of the input that miss the L2 cache.
     cost_model_seconds: f64,
     /// How much of that the memory system takes; the rest is the longest chain of dependent steps.
     memory_share: f64,
@@ -59,13 +60,9 @@ struct Ensemble {
 
 impl From<&MemberSpeeds> for Ensemble {
     fn from(speeds: &MemberSpeeds) -> Self {
-        let regime = |place: usize| {
-            let sum: f32 = speeds.iter().map(|member| member[place]).sum();
-            f64::from(sum / speeds.len() as f32).exp2()
-        };
-        const _: () = assert!(REGIMES.len() == 2);
+        let speed = |objective| f64::from(mean(speeds, objective)).exp2();
         let disagreement = f64::from(disagreement(speeds)).exp2() - 1.0;
-        Self { cold: regime(0), warm: regime(1), disagreement }
+        Self { cold: speed(Objective::Cold), warm: speed(Objective::Warm), disagreement }
     }
 }
 
@@ -106,15 +103,16 @@ impl Explanation {
             .zip(&ensemble)
             .zip(1..)
             .map(|((program, speeds), place)| {
-                let cost = costs.cost(program);
-                let taken = costs.constants().time(&costs.parts(program), &input.target);
+                let parts = costs.parts(program);
+                let matrix_bytes: u64 = parts.iter().map(|part| part.matrix_bytes).sum();
+                let taken = costs.constants().time(&parts, &input.target);
                 Predicted {
                     program: lines(program),
                     written: Some(place).filter(|&place| place <= written.len()),
                     ensemble: speeds.as_ref().map(Ensemble::from),
-                    cost_model_seconds: cost.seconds,
+                    cost_model_seconds: taken.seconds(),
                     memory_share: taken.busy / taken.seconds().max(f64::MIN_POSITIVE),
-                    bytes_of_csr: cost.matrix_bytes as f64 / costs.csr_bytes().max(1) as f64,
+                    bytes_of_csr: matrix_bytes as f64 / costs.csr_bytes().max(1) as f64,
                 }
             })
             .collect();

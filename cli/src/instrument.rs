@@ -36,7 +36,7 @@ pub(crate) trait Instrument:
     fn context(&self, values: ValueSource) -> anyhow::Result<Context>;
 
     /// Judges so thoroughly from now on.
-    fn judge_so(&mut self, protocol: Protocol);
+    fn set_protocol(&mut self, protocol: Protocol);
 
     /// Judges by a new process from now on, which knows nothing of what was judged before.
     fn restart(&mut self);
@@ -82,7 +82,7 @@ impl Instrument for GpuEvaluator {
         Self::context(self, values).context("nothing was compiled")
     }
 
-    fn judge_so(&mut self, protocol: Protocol) {
+    fn set_protocol(&mut self, protocol: Protocol) {
         self.set_protocol(protocol);
     }
 

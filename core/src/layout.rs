@@ -46,7 +46,7 @@ pub use registry::{Alternative, Derivation, Layout, Mask, Node, Part, Program, S
 pub use sell::SellLayout;
 
 pub(crate) use array::ArrayReader;
-pub(crate) use call::{Counted, DeviceCall, DeviceCode, DeviceStruct, Member, Operand};
+pub(crate) use call::{DeviceCall, DeviceCode, DeviceStruct, Member, Operand, SizeInputs};
 pub(crate) use layout_module::LayoutModule;
 pub(crate) use mapping::WIDEST_PANEL;
 pub(crate) use packed::{is_declared, part_name};

@@ -7,9 +7,11 @@
 //!          Coo, Csr  MatrixStats  Policy    Program   └─► codegen ─► source ─┴─► kernel ─► outcome
 //! ```
 //!
-//! Nothing depends on what comes later: [`syntax`] knows no layouts, [`layout`] has one module for
-//! each and a registry, [`language`] is both together. [`results`] are the statistics of outcomes.
-//! [`pipeline`] searches without measuring, [`search`] by measuring.
+//! Dependencies follow another order, in which no module uses a later one: `matrix`, `reference`,
+//! `structure`, `syntax`, `layout`, `language`, `codegen`, `kernel`, `decode`, `search`, `outcome`,
+//! `pipeline`. [`syntax`] knows no layouts, [`layout`] has one module for each and a registry,
+//! [`language`] is both together. [`results`] are the statistics of outcomes. [`pipeline`] searches
+//! without measuring, [`search`] by measuring.
 //!
 //! The crate is `no_std` with `alloc`; the `std` feature adds threads and `sprs` conversions.
 

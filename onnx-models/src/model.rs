@@ -46,11 +46,13 @@ pub struct Description {
 ///   `memory_keys` and `memory_values` `[layers, heads, tokens, head width]`.
 /// * The **decoder** continues rows of programs by `tokens` `[rows, T]`, at the places `places`
 ///   `[T]`, after tokens whose keys and values are `keys`, `values` `[layers, rows, L, width]`;
-///   `bias` `[T, L + T]` says what may be attended to. It gives `logits` `[rows, T, vocabulary]`,
-///   `critic` `[rows, T]`, the keys and values of the new
-///   tokens, `next_keys` and `next_values` `[layers, rows, T, width]`, and `speeds`
+///   `bias` `[T, L + T]` says what may be attended to. It is given the encoder's three outputs as
+///   they are. It gives `logits` `[rows, T, vocabulary]`, `critic` `[rows, T]`, the keys and values
+///   of the new tokens, `next_keys` and `next_values` `[layers, rows, T, width]`, and `speeds`
 ///   `[rows, ensemble, regimes]` of programs that end at the token that `ends` `[rows, 1, T]` is 1
 ///   for and whose terms are `terms` `[rows, TERMS]`.
+///
+/// T are new tokens, L those in the key–value cache, and width is heads × head width.
 #[derive(Clone, Debug)]
 pub struct Model {
     description: Description,
@@ -214,10 +216,14 @@ impl Part {
     }
 }
 
-/// More than any policy has: what a file says decides what is allocated.
+/// Bytes of a file, at most: like what follows, more than any policy has, since what a file says
+/// decides what is allocated.
 const MOST_BYTES: u64 = 1 << 30;
+/// Numbers of a token in the key–value cache, at most: layers × heads × head width.
 const MOST_NUMBERS_OF_A_CACHE: usize = 1 << 20;
+/// Embedded positions, at most.
 const MOST_POSITIONS: usize = 1 << 14;
+/// Frequencies of an embedding, at most.
 const MOST_FREQUENCIES: usize = 1 << 10;
 
 fn describe(place: &str, part: Part, bytes: &[u8]) -> Result<Description, ModelError> {

@@ -38,7 +38,8 @@ impl<'m> ProgramTerms<'m> {
         Ok(Self { model, target, reference_seconds })
     }
 
-    /// The terms of a program of the model's task, each within [−4, 4] or close to it:
+    /// The terms of a program of the model's task, each within [−4, 4] or close to it but
+    /// for the first, which is within [−16, 16]:
     ///
     /// * log2 of the predicted speed relative to the reference program, not scaled down;
     /// * log2 / 4 of microseconds: predicted, of these the memory system's and the longest chain's,
@@ -47,7 +48,7 @@ impl<'m> ProgramTerms<'m> {
     /// * log2 / 4 of bytes, once for each column panel, ÷ bytes of plain CSR;
     /// * for each multiprocessor, log2 / 4: transactions ÷ 1024, steps of warps ÷ 1024, warps ÷ 64;
     /// * log2 / 4 of the steps of the warp with most, and of those that wait for each other;
-    /// * log2 / 8 of 1 + bytes of scratch memory; a quarter of the number of parts, and of those
+    /// * log2 / 8 of 1 + bytes of workspace; a quarter of the number of parts, and of those
     ///   with lists of rows;
     /// * of the part that is predicted to take longest: its share of all parts' times, and as above
     ///   its chain, bytes ÷ plain CSR's, transactions, warps and steps that wait for each other.

@@ -65,7 +65,7 @@ impl Instrument for &mut Fake {
         Ok(context())
     }
 
-    fn judge_so(&mut self, protocol: Protocol) {
+    fn set_protocol(&mut self, protocol: Protocol) {
         assert_eq!(protocol, Protocol::full());
     }
 

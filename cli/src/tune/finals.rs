@@ -35,7 +35,7 @@ impl<T: Scalar, E: Instrument> Laboratory<'_, T, E> {
         first_pick: &Program,
     ) -> anyhow::Result<Finals> {
         let regime = self.record.case.regime;
-        self.evaluator.judge_so(Protocol::full());
+        self.evaluator.set_protocol(Protocol::full());
         self.evaluator.restart();
         let mut finalists = search.finalists(BATCH);
         if !finalists.contains(first_pick) {
@@ -49,6 +49,7 @@ impl<T: Scalar, E: Instrument> Laboratory<'_, T, E> {
             program: program.to_string(),
             outcome: outcome.clone(),
         };
+        let mut wrong = None;
         for winner in ranked.into_iter().filter_map(|index| finalists.get(index)) {
             let mut programs = vec![winner.clone()];
             programs.extend((first_pick != winner).then(|| first_pick.clone()));
@@ -56,7 +57,10 @@ impl<T: Scalar, E: Instrument> Laboratory<'_, T, E> {
             self.keep(&programs, &evaluation)?;
             refuse_wrong(search, &programs, &evaluation.outcomes);
             // What is found wrong only now is no winner: the next one is.
-            let Some(artefact) = artefact else { continue };
+            let Some(artefact) = artefact else {
+                wrong = wrong.or(evaluation.outcomes.into_iter().next());
+                continue;
+            };
             let of_first = evaluation.outcomes.last().or(artefact.outcome.as_ref());
             let of_winner = evaluation.outcomes.first().or(artefact.outcome.as_ref());
             let (Some(of_first), Some(of_winner)) = (of_first, of_winner) else { continue };
@@ -76,7 +80,7 @@ impl<T: Scalar, E: Instrument> Laboratory<'_, T, E> {
             };
             return Ok(Finals { artefact, result });
         }
-        match chosen_from.outcomes.first() {
+        match wrong.as_ref().or(chosen_from.outcomes.first()) {
             Some(first) => {
                 bail!("none of {} finalists is right; the first {first}", finalists.len())
             }
@@ -99,13 +103,6 @@ impl<T: Scalar, E: Instrument> Laboratory<'_, T, E> {
         let (Some(program), Some(outcome)) = (programs.first(), evaluation.outcomes.first()) else {
             bail!("nothing was measured (a defect of SparseRL)");
         };
-        if !evaluation.outcomes.iter().any(Outcome::is_right) {
-            // Each was right a moment ago.
-            bail!(
-                "the winner: none of {} candidates is right; the first {outcome}",
-                programs.len()
-            );
-        }
         let kernel = made.into_kernels().next().flatten().filter(|_| outcome.is_right());
         let Some(kernel) = kernel else { return Ok((None, evaluation)) };
         let decoding = Decoding::Masked(Mask::legal(&input.stats, input.task));

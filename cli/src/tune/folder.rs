@@ -81,11 +81,15 @@ impl TuneFolder {
     /// Takes the folder, and makes it where there is none.
     pub(super) fn open(path: &Path, case: &Case, seed: u64) -> anyhow::Result<(Self, TuneRecord)> {
         let shown = path.display();
-        let earlier = Self::look(path)?;
-        if let Some(difference) = earlier.as_ref().and_then(|record| record.difference(case)) {
-            bail!("{shown}: is of {difference}; choose another folder with --output");
-        }
-        let record = TuneRecord { seed, ..earlier.unwrap_or(TuneRecord::new(case.clone(), seed)) };
+        let earlier = || {
+            let earlier = Self::look(path)?;
+            if let Some(difference) = earlier.as_ref().and_then(|record| record.difference(case)) {
+                bail!("{shown}: is of {difference}; choose another folder with --output");
+            }
+            Ok(earlier)
+        };
+        // Nothing is made where it is refused.
+        earlier()?;
         let failed = || format!("{shown}: cannot create the folder");
         fs::create_dir_all(path).with_context(failed)?;
         let lock = File::create(path.join(LOCK)).with_context(failed)?;
@@ -94,6 +98,9 @@ impl TuneFolder {
             Err(TryLockError::WouldBlock) => bail!("{shown}: another run is at work on it"),
             Err(TryLockError::Error(error)) => return Err(error).with_context(failed),
         }
+        // Another run may have ended since.
+        let earlier = earlier()?.unwrap_or(TuneRecord::new(case.clone(), seed));
+        let record = TuneRecord { seed, ..earlier };
         let folder = Self { path: path.to_owned(), _lock: lock };
         folder.save(&record)?;
         Ok((folder, record))

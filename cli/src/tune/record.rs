@@ -41,7 +41,8 @@ pub(super) struct TuneRecord {
     pub(super) programs: usize,
     /// Those of them that are right.
     pub(super) right: usize,
-    /// Measurements of programs, most of which are of one that did not go on.
+    /// Measurements in rounds of the search: a program counts once for each round that it took
+    /// part in, and finals do not count.
     pub(super) measurements: u64,
     /// Where the best time changed, as the search saw it, and where the last run ended.
     pub(super) curve: Vec<CurvePoint>,

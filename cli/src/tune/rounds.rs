@@ -39,7 +39,7 @@ pub(super) struct Standing {
     pub(super) programs: usize,
     /// Of the fastest.
     pub(super) best_seconds: Option<f64>,
-    /// Of cuSPARSE unasked, or else of the quickest opponent, when the run began.
+    /// Of cuSPARSE's default algorithm, when the run began; absent where it did not run.
     pub(super) reference_seconds: Option<f64>,
 }
 
@@ -103,7 +103,7 @@ impl<T: Scalar, E: Instrument> Laboratory<'_, T, E> {
         let mut is_first = true;
         while search.measured() == 0 || !is_over() {
             let Some(round) = search.ask() else { break };
-            self.evaluator.judge_so(protocol(self.regime(), round.effort, is_first));
+            self.evaluator.set_protocol(protocol(self.regime(), round.effort, is_first));
             let evaluation = self.measure(&round.programs)?;
             if is_first {
                 reference_seconds = reference(&evaluation, self.regime());
@@ -187,9 +187,8 @@ pub(super) fn refuse_wrong(search: &mut Search<'_>, programs: &[Program], outcom
     }
 }
 
-/// Seconds of cuSPARSE's default algorithm, or where it did not run of the quickest opponent.
+/// Seconds of cuSPARSE's default algorithm; nothing where it did not run.
 fn reference(evaluation: &Evaluation, regime: Regime) -> Option<f64> {
     let default = evaluation.baselines.iter().find(|baseline| baseline.is_default);
-    let default = default.and_then(|baseline| baseline.median(regime));
-    default.or_else(|| evaluation.best_baseline(regime))
+    default.and_then(|baseline| baseline.median(regime))
 }

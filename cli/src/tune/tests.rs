@@ -40,6 +40,8 @@ struct Fake {
     fails_in: usize,
     /// Whether it judges wrong what is faster than this when it looks closely.
     wrong_below: f64,
+    /// The process from which on it judges everything wrong.
+    wrong_from: u32,
 }
 
 struct Asked {
@@ -51,12 +53,14 @@ struct Asked {
 impl Fake {
     fn new() -> Self {
         let (process, asked) = (0, Rc::default());
-        Self { protocol: Protocol::full(), process, asked, fails_in: 0, wrong_below: 0.0 }
+        let (fails_in, wrong_below, wrong_from) = (0, 0.0, u32::MAX);
+        Self { protocol: Protocol::full(), process, asked, fails_in, wrong_below, wrong_from }
     }
 
     fn outcome(&self, program: &Program) -> Outcome {
         let seconds = seconds(program);
-        if self.protocol == Protocol::full() && seconds < self.wrong_below {
+        let is_close = self.protocol == Protocol::full();
+        if self.process >= self.wrong_from || is_close && seconds < self.wrong_below {
             let reason = "off".to_owned();
             return Outcome::WrongResult { violation: Violation::Inexact, reason };
         }
@@ -148,7 +152,7 @@ impl Instrument for Fake {
         })
     }
 
-    fn judge_so(&mut self, protocol: Protocol) {
+    fn set_protocol(&mut self, protocol: Protocol) {
         self.protocol = protocol;
     }
 
@@ -327,6 +331,24 @@ fn what_is_wrong_in_the_end_is_not_written_and_not_tried_again() {
     asking.fake = Fake::new();
     let again = asking.run(2).unwrap().record.result.unwrap();
     assert!(again.finalists.iter().all(|one| one.program != before.winner.program));
+}
+
+#[test]
+fn what_is_wrong_when_it_is_measured_once_more_is_recorded_though_no_finalist_is_left() {
+    let place = tempfile::tempdir().unwrap();
+    let before = Asking::at(place.path().join("before"));
+    let finalists = before.run(5).unwrap().record.result.unwrap().finalists;
+    let mut asking = Asking::at(place.path().join("out"));
+    // The process of the winner, which is measured last.
+    asking.fake.wrong_from = before.fake.asked.borrow().last().unwrap().process;
+    let error = asking.run(5).map(|_| ()).unwrap_err().to_string();
+    let expected = format!("none of {} finalists is right; the first", finalists.len());
+    assert!(error.starts_with(&expected), "{error}");
+    assert!(!asking.output.join("kernel").exists());
+    asking.fake = Fake::new();
+    let after = asking.run(0).unwrap().record.result.unwrap();
+    let was_tried = |program: &String| finalists.iter().any(|one| one.program == *program);
+    assert!(!was_tried(&after.winner.program));
 }
 
 #[test]

@@ -139,7 +139,7 @@ impl Instrument for FakeJudge {
         Ok(Context { device: self.device(), nvrtc, protocol: "full".to_owned(), value_source })
     }
 
-    fn judge_so(&mut self, _: Protocol) {}
+    fn set_protocol(&mut self, _: Protocol) {}
 
     fn restart(&mut self) {}
 }

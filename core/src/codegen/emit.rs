@@ -96,7 +96,9 @@ fn write(
     for part in &parts {
         part.write_definitions(&mut code, task, parts.len())?;
     }
-    write_kernel(&mut code, &kernel, (task, ending), &parameters, &parts)?;
+    // Parts have it one after the other.
+    let shared = parts.iter().map(|part| part.call.shared_bytes).max().unwrap_or(0);
+    write_kernel(&mut code, &kernel, (task, ending), &parameters, &parts, shared)?;
     let dense = Dense::of(task, ending);
     let scalar = ElementType::from(task.precision.accumulator()).cuda_type();
     let dense_type = dense_type(task);
@@ -104,8 +106,7 @@ fn write(
     if let Some(ending) = ending {
         ending.write_header(&mut text, task.operation)?;
     }
-    let scratch = scratch(&parts);
-    write_header(&mut text, program, &kernel, (&parameters, &constants), scratch)?;
+    write_header(&mut text, program, &kernel, (&parameters, &constants), shared)?;
     writeln!(text, "namespace sparserl_{HASH} {{")?;
     writeln!(text, "using Scalar = {scalar};")?;
     writeln!(text, "constexpr unsigned BLOCK = {block};  // threads of a block")?;
@@ -241,17 +242,13 @@ fn prefetched((task, ending): (Task, Option<&Ending>), parts: &[PartCall<'_>]) -
     arrays
 }
 
-/// Bytes of the shared buffer that parts share.
-fn scratch(parts: &[PartCall<'_>]) -> usize {
-    parts.iter().map(|part| part.call.scratch).max().unwrap_or(0)
-}
-
 fn write_kernel(
     text: &mut String,
     kernel: &str,
     (task, ending): (Task, Option<&Ending>),
     parameters: &[Parameter],
     parts: &[PartCall<'_>],
+    shared: usize,
 ) -> Result<(), EmitError> {
     writeln!(text, "extern \"C\" __global__ void __launch_bounds__(BLOCK, 1) {kernel}(")?;
     // With an ending the old vector may be the output, which then is not restricted.
@@ -259,13 +256,12 @@ fn write_kernel(
     let mut declarations: Vec<String> = parameters.iter().map(declaration).collect();
     declarations.extend(ending.into_iter().flat_map(|ending| ending.declarations(task)));
     write_list(text, "    ", &declarations, ") {")?;
-    let scratch = scratch(parts);
-    if !is_declared(scratch) {
+    if !is_declared(shared) {
         writeln!(text, "  extern __shared__ uint4 shared[];")?;
-        let array = format!("unsigned char(&)[{scratch}]");
+        let array = format!("unsigned char(&)[{shared}]");
         writeln!(text, "  auto& scratch = reinterpret_cast<{array}>(*shared);")?;
-    } else if scratch > 0 {
-        writeln!(text, "  __shared__ alignas(16) unsigned char scratch[{scratch}];")?;
+    } else if shared > 0 {
+        writeln!(text, "  __shared__ alignas(16) unsigned char scratch[{shared}];")?;
     }
     write_prefetches(text, &prefetched((task, ending), parts), parts.len())?;
     // Before this, kernels may still be writing what is read, and reading what is written.

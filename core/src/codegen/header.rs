@@ -17,7 +17,7 @@ pub(super) fn write_header(
     program: &Program,
     kernel: &str,
     (parameters, constants): (&[Parameter], &[SizeConstant]),
-    scratch: usize,
+    shared: usize,
 ) -> fmt::Result {
     let task = program.task;
     let precision = task.precision;
@@ -85,16 +85,14 @@ pub(super) fn write_header(
         )?;
     }
     let names: Vec<String> = parameters.iter().map(|p| p.name.clone()).collect();
-    let shared = match scratch {
-        bytes if is_declared(bytes) => String::new(),
-        bytes => format!(", {bytes}"),
-    };
-    let launch = format!("// Launch: {kernel}<<<blocks, {}{shared}>>>(", program.block.threads());
+    let dynamic = if is_declared(shared) { String::new() } else { format!(", {shared}") };
+    let launch = format!("// Launch: {kernel}<<<blocks, {}{dynamic}>>>(", program.block.threads());
     write_list(text, &launch, &names, ");")?;
-    if !is_declared(scratch) {
+    if !is_declared(shared) {
         writeln!(
             text,
-            "// So much shared memory is to be allowed before: cudaFuncAttributeMaxDynamicSharedMemorySize."
+            "// Before the first launch: cudaFuncSetAttribute({kernel},\n\
+             //     cudaFuncAttributeMaxDynamicSharedMemorySize, {shared});"
         )?;
     }
     let workspace = parameters.iter().any(|p| matches!(p.kind, ParameterKind::Workspace { .. }));

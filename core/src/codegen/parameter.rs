@@ -3,7 +3,7 @@ use alloc::string::{String, ToString};
 
 use crate::language::{Program, Rows};
 use crate::layout::{
-    ArrayRole, Counted, ElementType, LayoutModule, Packed, PackedPart, PartSize, each_layout,
+    ArrayRole, ElementType, LayoutModule, Packed, PackedPart, PartSize, SizeInputs, each_layout,
     part_name,
 };
 use crate::task::Operation;
@@ -221,7 +221,7 @@ fn part_size(packed: &Packed, part: &PackedPart, what: PartSize) -> Option<u64> 
                 None => 0,
             };
             let columns = packed.program.task.operation.columns() as usize;
-            (own.of)(Counted { rows: part.rows.len(), nnz: part.nnz, elements, columns }) as u64
+            (own.of)(SizeInputs { rows: part.rows.len(), nnz: part.nnz, elements, columns }) as u64
         }
     })
 }

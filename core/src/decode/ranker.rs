@@ -74,7 +74,7 @@ impl Ranking<'_> {
 
     /// Whether the L2 cache does not hold what is in use of a vector x.
     fn reads_x_from_memory(&self) -> bool {
-        self.model.task().operation == Operation::SpMV && self.model.element_misses() > 0.0
+        self.model.task().operation == Operation::SpMV && self.model.element_miss_rate() > 0.0
     }
 
     /// Whether a choice is worth pricing. What the cost model cannot tell apart is decided by rule.
@@ -107,7 +107,7 @@ impl Ranking<'_> {
             (Slot::Vector, Token::Number(n)) => match Panel::of(n) {
                 Some(_) => {
                     let columns = self.model.task().operation.columns().min(WIDEST_PANEL);
-                    n == 32 && self.model.input_misses(columns) > 0.0
+                    n == 32 && self.model.row_miss_rate(columns) > 0.0
                 }
                 None => true,
             },

@@ -148,7 +148,7 @@ pub enum ArrayRole {
 }
 
 impl ArrayRole {
-    /// Whether it is scratch memory, which the caller provides as zeros and kernels write.
+    /// Whether it is workspace, which the caller provides as zeros and kernels write.
     #[must_use]
     pub fn is_workspace(self) -> bool {
         match self {

@@ -63,9 +63,10 @@ impl BcsrLayout {
         Mapping::new(task, self.lanes, self.access, block)
     }
 
-    /// Whether a group of threads has a row of blocks, whose rows share what it loads of the input.
-    /// Of a vector there is too little to share: a row of the matrix has a group of its own.
-    fn shares_input(&self, task: Task) -> bool {
+    /// Whether a group of threads has a whole row of blocks, for whose rows it reuses what it loads
+    /// of the input. In SpMV there is too little to reuse: each row of the matrix has a group of
+    /// its own.
+    fn has_group_per_block_row(&self, task: Task) -> bool {
         task.operation != Operation::SpMV
     }
 
@@ -75,7 +76,7 @@ impl BcsrLayout {
     #[must_use]
     pub fn is_on_tensor_cores(&self, task: Task) -> bool {
         let mapping = Mapping::new(task, self.lanes, self.access, 32);
-        self.shares_input(task)
+        self.has_group_per_block_row(task)
             && task.precision.rounds_results()
             && self.side.is_multiple_of(2)
             && self.lanes == Lanes::Threads(4)
@@ -169,7 +170,11 @@ impl LayoutModule for BcsrLayout {
 
     fn launch(&self, part: &StoredPart, task: Task, block: u32) -> Result<PartLaunch, PackError> {
         let rows = part.rows.len();
-        let groups = if self.shares_input(task) { rows.div_ceil(self.side as usize) } else { rows };
+        let groups = if self.has_group_per_block_row(task) {
+            rows.div_ceil(self.side as usize)
+        } else {
+            rows
+        };
         Ok(PartLaunch::new(self.mapping(task, block).blocks(groups as u64, block)))
     }
 
@@ -224,7 +229,7 @@ impl LayoutModule for BcsrLayout {
             DeviceCall::new(TENSOR_CORES_CODE, mapping, Shares::TileOfBlocks)
                 .constant("VECTOR", mapping.vector)
                 .constant("STEPS", if mapping.vector == 8 { 2 } else { 4 })
-        } else if self.shares_input(task) {
+        } else if self.has_group_per_block_row(task) {
             DeviceCall::new(COLUMNS_CODE, mapping, Shares::RowOfBlocks(lanes))
         } else {
             DeviceCall::new(ROWS_CODE, mapping, Shares::Row(lanes))
@@ -264,7 +269,7 @@ impl LayoutModule for BcsrLayout {
         // step.
         let groups = f64::from((32 / (mapping.lanes * mapping.stride)).max(1) * mapping.lanes);
         let (values, indices) = (groups * value as f64 / 32.0, groups / side as f64);
-        let cost = if self.shares_input(task) {
+        let cost = if self.has_group_per_block_row(task) {
             let steps = WarpSteps {
                 warps: steps.warps.div_ceil(side),
                 total: steps.total.div_ceil(side),
@@ -276,7 +281,7 @@ impl LayoutModule for BcsrLayout {
         } else {
             PartCost::new(&mapping, steps, StartUp::Blocks)
                 .matrix(bytes, values + indices)
-                .shared_input(&mapping, task, self.side)
+                .input_shared_by_lanes(&mapping, task, self.side)
         };
         cost.unroll(2)
     }

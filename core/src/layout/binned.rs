@@ -24,10 +24,8 @@ use crate::task::{Operation, Task};
 const SHARED: [u32; 3] = [7, 3, 1];
 /// Bytes of a multiprocessor's shared memory that the system keeps for a block.
 const SYSTEM_SHARED: usize = 1 << 10;
-/// Threads of a multiprocessor, at most.
-const MOST_THREADS: u32 = 2048;
-/// With so many of them there are always enough loads under way: with half as many it takes up to
-/// 1.4 times as long (H200, 2026-11-27).
+/// With so many threads on a multiprocessor there are always enough loads under way: with half as
+/// many it takes up to 1.4 times as long (H200, 2026-11-27).
 const ENOUGH_THREADS: f64 = 512.0;
 /// Numbers that `segments` has for each segment.
 const SEGMENT_FIELDS: usize = 3;
@@ -89,11 +87,11 @@ fn unrolls<L: LayoutSet>(_: Site, _: Mask<'_, L>) -> Vec<Alternative<L>> {
 }
 
 impl BinnedLayout {
-    /// Threads that a multiprocessor has, by its shared memory.
+    /// Threads that a multiprocessor's shared memory has room for.
     fn resident_threads(&self, model: &CostModel<'_>, block: u32) -> f64 {
         let of_block = self.shared as usize * SHARED_UNIT + SYSTEM_SHARED;
         let blocks = model.target.shared_memory_bytes as usize / of_block;
-        f64::from(MOST_THREADS.min(blocks.max(1) as u32 * block))
+        f64::from(blocks.max(1) as u32 * block)
     }
 
     fn mapping(&self, task: Task, block: u32) -> Mapping {
@@ -230,7 +228,7 @@ impl LayoutModule for BinnedLayout {
         let blocks = segments_in(part.array_len("segments")) + bins;
         let products = ("products", task.precision.accumulator());
         let workspace = Array::fix_up(products, bytes, COUNTERS);
-        Ok(PartLaunch::new(blocks as u64).shared(sizes.room).workspace(workspace))
+        Ok(PartLaunch::new(blocks as u64).workspace(workspace))
     }
 
     fn unpack<T: Scalar>(
@@ -331,7 +329,7 @@ impl LayoutModule for BinnedLayout {
             .array("products")
             .array("tickets")
             .dense()
-            .scratch(sizes.room)
+            .shared(sizes.room)
     }
 
     fn cost(&self, site: Site, model: &CostModel<'_>) -> PartCost {
@@ -344,7 +342,8 @@ impl LayoutModule for BinnedLayout {
         // Slots and their targets; places, and where rows have theirs.
         let stored = slots * ((2 + value) as f64 + 4.0 / sizes.group as f64);
         let found = (2 * set.nnz + 2 * set.rows.len()) as f64;
-        // A step is four slots; of the sums, a row.
+        // A step is four slots of each lane, and of the sums an entry of each lane; their critical
+        // path is counted in rows of a group of lanes.
         let rows = set.rows.len() as f64 / bins * f64::from(self.lanes) / f64::from(site.block);
         let of_segment = slots / segments.max(1.0) / f64::from(FOUR * site.block);
         let warps = (segments + bins) * f64::from(site.block / 32);
@@ -357,7 +356,7 @@ impl LayoutModule for BinnedLayout {
             .matrix((stored + found) as u64, f64::from(FOUR) * (2 + value) as f64);
         // A panel of x for each of its segments.
         let panel = sizes.panel.min(stats.cols()) * task.precision.dense().size();
-        let cost = cost.input_from_memory((segments * panel as f64) as u64).shared(sizes.room);
+        let cost = cost.with_input_traffic((segments * panel as f64) as u64).shared(sizes.room);
         let mut cost = cost.unroll(self.unroll).workspace((slots * sizes.sum as f64) as u64);
         // Loads are waited for where a multiprocessor has few threads.
         cost.transactions *= (ENOUGH_THREADS / self.resident_threads(model, site.block)).max(1.0);

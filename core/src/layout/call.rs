@@ -24,7 +24,7 @@ pub(crate) struct DeviceCall {
     /// Column indices that it takes at once, likewise.
     pub(crate) columns_at_once: Option<u32>,
     /// Bytes of the shared buffer that it uses.
-    pub(crate) scratch: usize,
+    pub(crate) shared_bytes: usize,
 }
 
 /// The device code of a layout.
@@ -150,7 +150,7 @@ impl DeviceCall {
             operands: Vec::new(),
             values_at_once: None,
             columns_at_once: None,
-            scratch: 0,
+            shared_bytes: 0,
         }
     }
 
@@ -215,8 +215,8 @@ impl DeviceCall {
     }
 
     /// The kernel's shared buffer, of at least this many bytes.
-    pub(crate) fn scratch(mut self, bytes: usize) -> Self {
-        self.scratch = bytes;
+    pub(crate) fn shared(mut self, bytes: usize) -> Self {
+        self.shared_bytes = bytes;
         self.push(Operand::Scratch)
     }
 }
@@ -253,12 +253,12 @@ pub struct OwnSize {
     /// counts, and so has their type.
     pub(crate) counts_items: bool,
     /// The number for a packed part.
-    pub(crate) of: fn(Counted) -> usize,
+    pub(crate) of: fn(SizeInputs) -> usize,
 }
 
 /// What the number depends on.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Counted {
+pub(crate) struct SizeInputs {
     /// Rows of the part.
     pub(crate) rows: usize,
     /// Entries of these rows.

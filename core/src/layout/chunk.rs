@@ -74,8 +74,12 @@ fn workspace_bytes(task: Task, shares: u64) -> u64 {
 /// The same, where a part may have so many shares.
 fn workspace(task: Task, shares: u64) -> Result<u64, PackError> {
     let bytes = workspace_bytes(task, shares);
-    let fits = bytes <= WORKSPACE_LIMIT && shares < u64::from(CUT);
-    if fits { Ok(bytes) } else { Err(PackError::Workspace { bytes, most: WORKSPACE_LIMIT }) }
+    // So the numbers of shares are below CUT.
+    const _: () = assert!(WORKSPACE_LIMIT < CUT as u64, "a share has a byte at least");
+    if bytes > WORKSPACE_LIMIT {
+        return Err(PackError::Workspace { bytes, most: WORKSPACE_LIMIT });
+    }
+    Ok(bytes)
 }
 
 /// A chunk of a row, as it is packed.
@@ -187,7 +191,8 @@ impl LayoutModule for ChunkLayout {
 
     fn store<T: Scalar>(&self, source: &PartSource<'_, T>) -> Result<Vec<Array>, PackError> {
         if source.row_count() >= CUT as usize {
-            return Err(PackError::Grid { blocks: source.row_count() as u64 });
+            let (found, most) = (source.row_count() as u64, u64::from(CUT) - 1);
+            return Err(PackError::TooMany { layout: "chunk", what: "rows", found, most });
         }
         let chunks = self.chunks(source);
         let (rows, cuts) = targets(&chunks);

@@ -87,30 +87,29 @@ impl<'m> CostModel<'m> {
             > u128::from(self.target.l2_bytes) * u128::from(share)
     }
 
-    /// Share of the reads of the input, so many of its columns at a time, that the L2 cache does
-    /// not answer.
-    pub(crate) fn input_misses(&self, columns: u32) -> f64 {
+    /// L2 miss rate of reads of so many columns of a row of the input, from 0 to 1.
+    pub(crate) fn row_miss_rate(&self, columns: u32) -> f64 {
         let row = f64::from(columns) * self.task.precision.dense().size() as f64;
-        INPUT_MISSED * self.not_held(row, INPUT_HELD)
+        INPUT_MISSED * self.miss_rate(row, INPUT_HELD)
     }
 
-    /// Share of the reads of x, an element at a time, that the L2 cache does not answer.
-    pub(crate) fn element_misses(&self) -> f64 {
-        self.not_held(self.task.precision.dense().size() as f64, ELEMENTS_HELD)
+    /// L2 miss rate of reads of single elements of x, from 0 to 1.
+    pub(crate) fn element_miss_rate(&self) -> f64 {
+        self.miss_rate(self.task.precision.dense().size() as f64, ELEMENTS_HELD)
     }
 
-    /// Share of the input that is in use together, with so many bytes in each of its rows, for
-    /// which such a share of the L2 cache has no room.
-    fn not_held(&self, row: f64, share: f64) -> f64 {
-        let held = share * self.target.l2_bytes as f64;
+    /// 1 − held ÷ working set: the rows of the input that are in use together, so many bytes of
+    /// each, and the share of the L2 cache that holds them.
+    fn miss_rate(&self, row_bytes: f64, cache_share: f64) -> f64 {
+        let held = cache_share * self.target.l2_bytes as f64;
         let rows = self.stats.cols() as f64;
         // Features take a scan of the matrix, which most are too small to need.
-        if rows * row <= held {
+        if rows * row_bytes <= held {
             return 0.0;
         }
         let band = libm::exp2(8.0 * f64::from(self.stats.features().band_mean)) - 1.0;
-        let bytes = (ROWS_IN_USE * band).min(rows) * row;
-        if bytes > held { 1.0 - held / bytes } else { 0.0 }
+        let working_set = (ROWS_IN_USE * band).min(rows) * row_bytes;
+        if working_set > held { 1.0 - held / working_set } else { 0.0 }
     }
 
     /// Steps of warps in which `lanes × stride` threads share each row.

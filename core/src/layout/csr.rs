@@ -116,11 +116,7 @@ impl LayoutModule for CsrLayout {
 
     fn launch(&self, part: &StoredPart, task: Task, block: u32) -> Result<PartLaunch, PackError> {
         let mapping = self.mapping(task, block);
-        let shared = match self.lanes {
-            Lanes::Threads(_) => 0,
-            Lanes::Block => self.shared_bytes(task, block),
-        };
-        Ok(PartLaunch::new(mapping.blocks(part.rows.len() as u64, block)).shared(shared))
+        Ok(PartLaunch::new(mapping.blocks(part.rows.len() as u64, block)))
     }
 
     fn unpack<T: Scalar>(
@@ -173,7 +169,7 @@ impl LayoutModule for CsrLayout {
             .dense();
         match self.lanes {
             Lanes::Threads(_) => call,
-            Lanes::Block => call.scratch(self.shared_bytes(task, block)),
+            Lanes::Block => call.shared(self.shared_bytes(task, block)),
         }
     }
 

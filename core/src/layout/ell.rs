@@ -115,7 +115,8 @@ impl LayoutModule for EllLayout {
         let slots = rows as u64 * width;
         MAX_PADDING.check("ell", slots, source.nnz())?;
         if slots > MOST_SLOTS {
-            return Err(PackError::Padding { layout: "ell", slots, nnz: source.nnz() });
+            let (found, most) = (slots, MOST_SLOTS);
+            return Err(PackError::TooMany { layout: "ell", what: "slots", found, most });
         }
 
         let entries = (0..rows).flat_map(move |position| {

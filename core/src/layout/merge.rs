@@ -367,7 +367,7 @@ impl LayoutModule for MergeLayout {
         let blocks = tiles * u64::from(mapping.column_tiles);
         let fix_up =
             Array::fix_up(("carry", task.precision.accumulator()), workspace, blocks as usize);
-        Ok(PartLaunch::new(blocks).shared(shared).workspace(fix_up))
+        Ok(PartLaunch::new(blocks).workspace(fix_up))
     }
 
     fn unpack<T: Scalar>(
@@ -467,7 +467,7 @@ impl LayoutModule for MergeLayout {
             .made(TILES),
         };
         let shared = shared_bytes(task, self.items, block, mapping.stride, mapping.vector);
-        call.made(CARRY).dense().scratch(shared)
+        call.made(CARRY).dense().shared(shared)
     }
 
     fn most_items(&self, rows: u64, nnz: u64) -> u64 {

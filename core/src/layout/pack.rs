@@ -51,6 +51,18 @@ pub enum PackError {
         /// Entries.
         nnz: usize,
     },
+    /// More of something than the 32-bit numbers of a layout's arrays tell apart.
+    #[error("`{layout}` numbers at most {most} {what}, found {found}")]
+    TooMany {
+        /// The layout's word.
+        layout: &'static str,
+        /// What is numbered.
+        what: &'static str,
+        /// How many there are.
+        found: u64,
+        /// How many there may be.
+        most: u64,
+    },
     /// More diagonals than a `dia` part may have.
     #[error("{found} diagonals, and `dia` takes at most {most}")]
     Diagonals {
@@ -73,7 +85,7 @@ pub enum PackError {
         /// Bytes that there are.
         most: usize,
     },
-    /// More scratch memory than a part may ask for.
+    /// More workspace than a part may ask for.
     #[error("{bytes} bytes of workspace, and such a part takes at most {most}")]
     Workspace {
         /// Bytes needed.
@@ -202,17 +214,11 @@ pub(crate) struct PartLaunch {
     pub(crate) workspace: Vec<Array>,
     /// Blocks of the part's share of the grid.
     pub(crate) blocks: u64,
-    /// Bytes of the shared buffer that the part uses.
-    pub(crate) shared: usize,
 }
 
 impl PartLaunch {
     pub(crate) fn new(blocks: u64) -> Self {
         Self { blocks, ..Self::default() }
-    }
-
-    pub(crate) fn shared(self, bytes: usize) -> Self {
-        Self { shared: bytes, ..self }
     }
 
     pub(crate) fn workspace(self, arrays: impl Into<Vec<Array>>) -> Self {

@@ -251,7 +251,8 @@ fn assemble(
             return Err(PackError::Grid { blocks: grid });
         }
         // The kernel holds parts without rows as well: it is the same for all matrices.
-        shared = shared.max(launch.shared);
+        let call = each_layout!(&part.layout, layout => layout.call(program.task, threads));
+        shared = shared.max(call.shared_bytes);
         let StoredPart { rows, nnz, mut arrays } = Arc::unwrap_or_clone(stored);
         arrays.extend(launch.workspace);
         packed.push(PackedPart {

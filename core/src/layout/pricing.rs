@@ -9,11 +9,12 @@ use crate::structure::{RowSetId, Rows, SplitRule};
 use crate::syntax::grammar::Site;
 use crate::task::Operation;
 
-/// What a load moves at least.
+/// A sector: the least that the memory system moves.
 const SECTOR_BYTES: u64 = 32;
-/// An element of x that comes from memory takes as long as so many bytes in a row: some 20 ps on an
-/// H200 (2026-11-27), with what matrix and y take off, of x of 120 to 400 MB and columns anywhere.
-const BYTES_OF_MISS: f64 = 100.0;
+/// An element of x that the L2 cache misses takes as long as a sequential read of so many bytes:
+/// some 20 ps on an H200 (2026-11-27; x of 120 to 400 MB, columns anywhere, without the time of the
+/// matrix and y).
+const SEQUENTIAL_BYTES_PER_MISS: f64 = 100.0;
 
 impl CostModel<'_> {
     /// Predicted cost of a part at its site.
@@ -34,20 +35,20 @@ impl CostModel<'_> {
         let cost = layout.cost(site, self);
         match M::STREAMS_INPUT {
             true => cost,
-            false => cost.input_from_memory(self.missed_input(site, cost.panels)),
+            false => cost.with_input_traffic(self.input_traffic(site, cost.panels)),
         }
     }
 
-    /// Bytes of the input that the L2 cache does not answer where entries read its rows one by one,
-    /// in so many column panels.
-    fn missed_input(&self, site: Site, panels: u32) -> u64 {
+    /// Reads of the input that miss the L2 cache where entries read its rows one by one, in so many
+    /// column panels: bytes of a sequential read that takes as long.
+    fn input_traffic(&self, site: Site, panels: u32) -> u64 {
         let reads = self.stats.rows(site.rows).nnz as f64 * f64::from(panels);
         let bytes = match self.task.operation {
-            Operation::SpMV => reads * self.element_misses() * BYTES_OF_MISS,
+            Operation::SpMV => reads * self.element_miss_rate() * SEQUENTIAL_BYTES_PER_MISS,
             Operation::SpMM { columns } => {
                 let columns = columns.get() / panels;
                 let row = u64::from(columns) * self.task.precision.dense().size() as u64;
-                reads * row.max(SECTOR_BYTES) as f64 * self.input_misses(columns)
+                reads * row.max(SECTOR_BYTES) as f64 * self.row_miss_rate(columns)
             }
         };
         bytes as u64
@@ -119,7 +120,7 @@ pub struct Cost {
     /// Floating-point operations: two for each entry and column.
     pub flops: u64,
     /// Predicted seconds on the model's GPU, for ranking only. Of the traffic of the dense operands
-    /// they have reads of the input that the L2 cache does not answer. 10⁹ and more where the GPU
-    /// lacks the shared memory.
+    /// they have reads of the input that miss the L2 cache. 10⁹ and more where the GPU lacks the
+    /// shared memory.
     pub seconds: f64,
 }

@@ -46,10 +46,10 @@ pub(crate) struct Operands {
     pub(crate) output: DeviceBuffer,
 }
 
-/// The oracle does not agree with the host's reference.
+/// Why kernels cannot be judged on a matrix.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProblemError {
-    /// The device cannot hold it.
+    /// A call of the driver failed, for lack of memory among other reasons.
     #[error(transparent)]
     Device(#[from] DeviceError),
     /// The operands do not fit the matrix.

@@ -65,11 +65,8 @@ impl Evaluate {
         let settings: Contests = configuration::read_checked(&self.configuration, Contests::wrong)?;
         let real = self.measuring.real()?;
         anyhow::ensure!(!real.all().is_empty(), "nothing to evaluate on: name a folder by --real");
-        let corpus = Corpus {
-            seed: settings.seed,
-            largest_nnz: settings.largest_nnz,
-            ..Corpus::default()
-        };
+        let corpus =
+            Corpus { seed: settings.seed, largest_nnz: settings.largest_nnz, ..Corpus::default() };
         let recipes = Recipes::of_real_first(&real, corpus, settings.matrices);
         let recipes = recipes.changed_by(&settings.steps);
         let models = models::open(&self.model, &Engine::Embedded)?;

@@ -215,7 +215,8 @@ impl Cut {
         let slots = cut.slots(sizes);
         MAX_PADDING.check("binned", slots, source.nnz())?;
         if slots > MOST_SLOTS {
-            return Err(PackError::Padding { layout: "binned", slots, nnz: source.nnz() });
+            let (found, most) = (slots, MOST_SLOTS);
+            return Err(PackError::TooMany { layout: "binned", what: "slots", found, most });
         }
         Ok(cut)
     }

@@ -23,12 +23,12 @@ pub struct PartCost {
     pub matrix_bytes: u64,
     /// Column panels, for each of which these are read once.
     pub panels: u32,
-    /// Bytes of scratch memory, each written once and read back once.
+    /// Bytes of workspace, each written once and read back once.
     pub workspace_bytes: u64,
-    /// Bytes in a row for which memory takes as long as for the reads of the input that the L2
-    /// cache does not answer: more than these are where they are of single elements. The first
-    /// reads of the input may be among them.
-    pub input_bytes: u64,
+    /// Reads of the input that miss the L2 cache, as the bytes of a sequential read that takes as
+    /// long: for single elements that is more than is read. The first reads of the input may be
+    /// among them.
+    pub input_traffic: u64,
     /// Bytes of shared memory that a block needs; 0 where every GPU has enough.
     pub shared_bytes: usize,
     /// Warp-wide memory transactions (up to 128 bytes each) that the load units handle.
@@ -62,7 +62,8 @@ pub enum StartUp {
     Diagonals,
     /// Block CSR: offsets of rows of blocks, then their columns, then the input.
     Blocks,
-    /// Merge tiles of SpMV: borders, entries to shared memory, barriers, sums, fix-up.
+    /// Merge tiles of SpMV: borders, entries to shared memory, barriers, sums, fix-up. Also binned
+    /// rows, for which no start-up of their own was fitted.
     StagedTiles,
     /// Chunks of rows: offsets, then column indices, then the input; shares of cut rows.
     Chunks,
@@ -75,7 +76,8 @@ pub enum StartUp {
 /// Bytes of a multiprocessor's shared memory that a block cannot have as a buffer: what the system
 /// keeps, and what the kernel declares besides.
 const SHARED_BESIDES: usize = 2 << 10;
-/// Seconds of what a GPU has no room for: longer than any product takes.
+/// Seconds of what a GPU has no room for: longer than any product takes, and finite, since networks
+/// are given its logarithm.
 const WITHOUT_ROOM: f64 = 1e9;
 /// Bytes of a transaction, in sectors of 32.
 const SECTORS_PER_TRANSACTION: f64 = 4.0;
@@ -92,7 +94,7 @@ impl PartCost {
             matrix_bytes: 0,
             panels: mapping.panels,
             workspace_bytes: 0,
-            input_bytes: 0,
+            input_traffic: 0,
             shared_bytes: 0,
             transactions: shuffles,
             warps: steps.warps as f64 * tiles,
@@ -111,15 +113,15 @@ impl PartCost {
         self
     }
 
-    /// Bytes of scratch memory that is written and read back.
+    /// Bytes of workspace that are written and read back.
     pub(crate) fn workspace(mut self, bytes: u64) -> Self {
         self.workspace_bytes = bytes;
         self
     }
 
-    /// Reads so many bytes of the input from memory.
-    pub(crate) fn input_from_memory(self, bytes: u64) -> Self {
-        Self { input_bytes: bytes, ..self }
+    /// Reads of the input that miss the L2 cache, in bytes of a sequential read.
+    pub(crate) fn with_input_traffic(self, bytes: u64) -> Self {
+        Self { input_traffic: bytes, ..self }
     }
 
     /// A block needs so much shared memory.
@@ -153,7 +155,7 @@ impl PartCost {
     }
 
     /// `sharing` neighbouring lanes read the same rows of the input.
-    pub(crate) fn shared_input(self, mapping: &Mapping, task: Task, sharing: u32) -> Self {
+    pub(crate) fn input_shared_by_lanes(self, mapping: &Mapping, task: Task, sharing: u32) -> Self {
         self.input(mapping, task, f64::from(sharing), 1)
     }
 
@@ -168,6 +170,7 @@ impl PartCost {
         // Half of the scattered sectors are taken to be shared with a neighbour.
         let sectors = runs * (run / 32.0).max(1.0);
         let each = self.total_steps * (sectors / SECTORS_PER_TRANSACTION / 2.0).max(1.0);
+        // One by one, as the constants were fitted: a product is rounded otherwise.
         for _ in 0..times {
             self.transactions += each;
         }
@@ -189,12 +192,12 @@ impl PartCost {
         self.matrix_bytes * u64::from(self.panels)
     }
 
-    /// Bytes in a row for which memory takes as long as for one product: the matrix arrays, scratch
-    /// memory both ways, and [`input_bytes`](Self::input_bytes).
+    /// All traffic of one product, as the bytes of a sequential read that takes as long: the matrix
+    /// arrays, the workspace both ways, and [`input_traffic`](Self::input_traffic).
     #[must_use]
     pub fn moved_bytes(&self) -> u64 {
         let arrays = self.read_bytes() + 2 * self.workspace_bytes;
-        arrays.saturating_add(self.input_bytes)
+        arrays.saturating_add(self.input_traffic)
     }
 
     /// Predicted time on a GPU; 10⁹ seconds where it has too little shared memory.
@@ -267,7 +270,7 @@ impl CostConstants {
 
     /// Predicted time of parts that run in one launch; nothing for no parts. The traffic of dense
     /// operands, which is the same for all programs of a matrix and task, is in it only as far as
-    /// parts say what they read of the input past the L2 cache.
+    /// parts have reads of the input that miss the L2 cache.
     #[must_use]
     pub fn time(&self, parts: &[PartCost], target: &Target) -> PartTime {
         let times = parts.iter().map(|part| part.time(self, target));
