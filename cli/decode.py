@@ -8,7 +8,7 @@
 It goes by plan.json and packed.safetensors alone, needs nothing but Python 3, and says by example
 what plan.schema.json says in words.
 """
-import argparse, array, json, struct, sys
+import argparse, array, json, math, struct, sys
 from pathlib import Path
 
 INTEGERS = {"U8": "B", "U16": "H", "U32": "I", "U64": "Q", "I32": "i"}
@@ -216,6 +216,21 @@ def fill(packed, found, values, dtype):
         packed.bytes[at : at + len(element)] = element
 
 
+def read_values(path, dtype):
+    """Numbers that fit the type, one a line."""
+    values = []
+    for number, line in enumerate(path.read_text().split(), 1):
+        try:
+            value = float(line)
+            if not math.isfinite(value):
+                raise ValueError
+            bytes_of(value, dtype)
+        except (ValueError, OverflowError, struct.error):
+            sys.exit(f"error: {path}:{number}: {line} is no finite number in {dtype}")
+        values.append(value)
+    return values
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("folder", type=Path)
@@ -232,7 +247,7 @@ def main():
     dtype = plan["task"]["dtype"].split("/")[0]
     found = entries(plan, packed)
     if arguments.values is not None:
-        fill(packed, found, [float(line) for line in arguments.values.read_text().split()], dtype)
+        fill(packed, found, read_values(arguments.values, dtype), dtype)
         arguments.output.write_bytes(packed.bytes)
         return
     matrix = plan["matrix"]
@@ -250,3 +265,5 @@ if __name__ == "__main__":
         sys.stderr.close()
     except OSError as error:
         sys.exit(f"error: {error}")
+    except (KeyError, IndexError, TypeError, ValueError, OverflowError, struct.error) as error:
+        sys.exit(f"error: not a folder as sparserl-cli gen writes it: {error!r}")

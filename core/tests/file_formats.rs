@@ -119,6 +119,19 @@ fn frames_of_zstandard_without_text_are_skipped() {
 }
 
 #[test]
+fn a_text_that_is_not_that_of_its_checksum_is_refused() {
+    let mut bytes = fs::read(path("stencil.mtx.zst")).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("stencil.mtx.zst");
+    fs::write(&place, &bytes).unwrap();
+    let error = load::<f64>(&place, Duplicates::Refuse).unwrap_err();
+    assert!(matches!(error.kind, MatrixFileErrorKind::Decompress(_)), "{error}");
+    let error = load_stream::<f64>(bytes.as_slice(), &options()).unwrap_err();
+    assert!(matches!(error.kind, MatrixFileErrorKind::Decompress(_)), "{error}");
+}
+
+#[test]
 fn what_may_have_no_end_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().join("device.mtx");

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use crate::context::Context;
 use crate::execute::Product;
-use crate::handle::Handles;
+use crate::handle::{Handles, Kind};
 use crate::matrix::Matrix;
 use crate::operands::Form;
 use crate::options::Options;
@@ -20,9 +20,9 @@ use crate::verbose;
 
 pub use crate::types::*;
 
-static CONTEXTS: Handles<Context> = Handles::new(0);
-static OPTIONS: Handles<Options> = Handles::new(1);
-static MATRICES: Handles<Matrix> = Handles::new(2);
+static CONTEXTS: Handles<Context> = Handles::new(Kind::Context);
+static OPTIONS: Handles<Options> = Handles::new(Kind::Options);
+static MATRICES: Handles<Matrix> = Handles::new(Kind::Matrix);
 
 /// The version of the library, as MAJOR * 1000000 + MINOR * 1000 + PATCH.
 #[unsafe(no_mangle)]

@@ -9,26 +9,49 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::status::{Failure, Status};
 
-/// What a handle may stand for, in its lowest bits.
-const KINDS: [&str; 4] = ["context", "options", "matrix", "plan"];
+/// What a handle stands for, which is in its lowest bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Context,
+    Options,
+    Matrix,
+    Plan,
+}
+
+impl Kind {
+    /// By their numbers.
+    const ALL: [Self; 4] = [Self::Context, Self::Options, Self::Matrix, Self::Plan];
+
+    fn of(handle: usize) -> Self {
+        Self::ALL[handle % Self::ALL.len()]
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Context => "context",
+            Self::Options => "options",
+            Self::Matrix => "matrix",
+            Self::Plan => "plan",
+        }
+    }
+}
 
 /// The number of the next handle of any kind: none is ever given out again.
 static NEXT: AtomicUsize = AtomicUsize::new(1);
 
 /// The live handles of a kind.
 pub(crate) struct Handles<T> {
-    kind: usize,
+    kind: Kind,
     live: RwLock<BTreeMap<usize, Arc<T>>>,
 }
 
 impl<T> Handles<T> {
-    /// For the kind at a place of [`KINDS`].
-    pub(crate) const fn new(kind: usize) -> Self {
+    pub(crate) const fn new(kind: Kind) -> Self {
         Self { kind, live: RwLock::new(BTreeMap::new()) }
     }
 
     pub(crate) fn insert<H>(&self, what: Arc<T>) -> *mut H {
-        let handle = NEXT.fetch_add(1, Ordering::Relaxed) * KINDS.len() + self.kind;
+        let handle = NEXT.fetch_add(1, Ordering::Relaxed) * Kind::ALL.len() + self.kind as usize;
         self.live.write().unwrap_or_else(PoisonError::into_inner).insert(handle, what);
         std::ptr::without_provenance_mut(handle)
     }
@@ -51,15 +74,15 @@ impl<T> Handles<T> {
     }
 
     fn refused(&self, handle: usize) -> Failure {
-        let wanted = KINDS.get(self.kind).copied().unwrap_or("handle");
+        let wanted = self.kind.name();
         if handle == 0 {
             return Failure::null(wanted);
         }
-        let text = match KINDS.get(handle % KINDS.len()) {
-            _ if handle >= NEXT.load(Ordering::Relaxed) * KINDS.len() => {
+        let text = match Kind::of(handle) {
+            _ if handle >= NEXT.load(Ordering::Relaxed) * Kind::ALL.len() => {
                 format!("{wanted}: this pointer is no handle of SparseRL")
             }
-            Some(&kind) if kind != wanted => format!("{wanted}: this is a handle of a {kind}"),
+            kind if kind != self.kind => format!("{wanted}: this is a handle of a {}", kind.name()),
             _ => format!("{wanted}: this handle was destroyed"),
         };
         Failure::new(Status::InvalidHandle, text)
@@ -72,7 +95,7 @@ mod tests {
 
     #[test]
     fn whatever_is_no_live_handle_is_refused() {
-        let (plans, contexts) = (Handles::<u8>::new(3), Handles::<u8>::new(0));
+        let (plans, contexts) = (Handles::<u8>::new(Kind::Plan), Handles::<u8>::new(Kind::Context));
         let plan: *mut u64 = plans.insert(Arc::new(7));
         let context: *mut u64 = contexts.insert(Arc::new(8));
         assert_eq!(*plans.get(plan).unwrap(), 7);

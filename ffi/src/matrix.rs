@@ -191,7 +191,26 @@ struct Description {
     offsets: Integer,
     indices: Integer,
     values: Dtype,
-    on_device: bool,
+    location: Location,
+}
+
+/// Where an application has its arrays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Location {
+    Host,
+    Device,
+}
+
+impl Location {
+    pub(crate) fn read(number: i32) -> Result<Self, Failure> {
+        match number {
+            types::SPARSERL_HOST => Ok(Self::Host),
+            types::SPARSERL_DEVICE => Ok(Self::Device),
+            _ => Err(Failure::argument(format_args!(
+                "location is {number}: expected SPARSERL_HOST or SPARSERL_DEVICE"
+            ))),
+        }
+    }
 }
 
 /// Types of offsets and indices.
@@ -250,15 +269,7 @@ impl Description {
                 )));
             }
         };
-        let on_device = match given.location {
-            types::SPARSERL_HOST => false,
-            types::SPARSERL_DEVICE => true,
-            other => {
-                return Err(Failure::argument(format_args!(
-                    "location is {other}: expected SPARSERL_HOST or SPARSERL_DEVICE"
-                )));
-            }
-        };
+        let location = Location::read(given.location)?;
         if given.reserved != [0; 3] {
             return Err(Failure::argument("reserved is not 0: start from a zeroed sparserl_csr"));
         }
@@ -270,7 +281,7 @@ impl Description {
             offsets: Integer::read("offset_type", given.offset_type)?,
             indices: Integer::read("index_type", given.index_type)?,
             values,
-            on_device,
+            location,
         })
     }
 
@@ -353,7 +364,7 @@ impl Description {
             let text = format!("{what} has {length} bytes, which the host has no room for");
             Failure::new(Status::OutOfMemory, text)
         })?;
-        if self.on_device {
+        if self.location == Location::Device {
             let gpu = context.gpu()?;
             let _entered = gpu.device.enter_unless_current()?;
             check_memory(&gpu.device, what, pointer, length)?;

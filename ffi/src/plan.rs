@@ -9,7 +9,7 @@ use sparserl_core::task::{Dtype, Operation, Task, Values};
 
 use crate::context::Context;
 use crate::copies::{Copies, copies_bytes};
-use crate::handle::Handles;
+use crate::handle::{Handles, Kind};
 use crate::kernel::Recipe;
 use crate::matrix::Matrix;
 use crate::options::PlanOptions;
@@ -20,7 +20,7 @@ use crate::status::{Failure, Status};
 use crate::workspace::Workspaces;
 
 /// The live ones.
-pub(crate) static PLANS: Handles<Plan> = Handles::new(3);
+pub(crate) static PLANS: Handles<Plan> = Handles::new(Kind::Plan);
 
 /// What a handle of a plan stands for.
 pub(crate) struct Plan {

@@ -7,12 +7,11 @@ use sparserl_gpu::run::operator::{DeviceMemory, ForeignStream, SmallKernel, wait
 
 use crate::kernel::{Loaded, PlanKernel};
 use crate::map::ValueArray;
-use crate::matrix::check_memory;
+use crate::matrix::{Location, check_memory};
 use crate::operands::check_alignment;
 use crate::plan::Plan;
 use crate::scatter::BLOCK;
 use crate::status::{Failure, Status};
-use crate::types;
 
 impl Plan {
     /// Puts new values in the place of the old ones, in the order of the stream.
@@ -40,15 +39,7 @@ impl Plan {
         gpu.check_stream(stream)?;
         let _entered = gpu.device.enter()?;
         let capturing = gpu.device.is_capturing(stream)?;
-        let from_host = match location {
-            types::SPARSERL_DEVICE => false,
-            types::SPARSERL_HOST => true,
-            other => {
-                return Err(Failure::argument(format_args!(
-                    "location is {other}: expected SPARSERL_HOST or SPARSERL_DEVICE"
-                )));
-            }
-        };
+        let from_host = Location::read(location)? == Location::Host;
         if from_host && capturing {
             return Err(Failure::new(
                 Status::Capturing,

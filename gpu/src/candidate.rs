@@ -18,6 +18,6 @@ impl CudaCompiler<raw::RawKernel> for CubinCompiler {
         &self,
         kernel: &raw::RawKernel,
     ) -> Result<Result<Cubin, String>, PoolCompileError> {
-        self.compile_foreign(kernel.source(), kernel.kernel(), &CompileOptions::default())
+        self.compile_foreign(kernel.source(), kernel.kernel(), &CompileOptions::foreign())
     }
 }

@@ -104,6 +104,7 @@ static OPTIONS: CompileOptions = CompileOptions {
     line_information: false,
     defines: Vec::new(),
     minimal: true,
+    device_by_default: false,
 };
 
 fn pool(processes: usize, cache: Option<CubinCache>) -> Result<CompilePool, Failed> {

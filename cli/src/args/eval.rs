@@ -1,10 +1,12 @@
 //! `eval`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::{OsStringValueParser, TypedValueParser as _};
 
-use super::matrix::ReadingArgs;
+use super::matrix::{ReadingArgs, is_standard_input};
 use super::{AskedTaskArgs, EmulationArgs, JudgingArgs, MatrixArgs};
 
 #[derive(Args, Debug)]
@@ -14,8 +16,11 @@ pub(crate) struct EvalArgs {
     /// it
     #[arg(long, value_name = "FOLDER")]
     pub(crate) candidates: PathBuf,
-    /// Matrices to judge them on, as `gen` takes them
-    #[arg(long = "matrix", value_name = "FILE", required = true, num_args = 1..)]
+    /// Matrices to judge them on, as `gen` takes them, but for standard input
+    #[arg(
+        long = "matrix", value_name = "FILE", required = true, num_args = 1..,
+        value_parser = OsStringValueParser::new().try_map(read_again)
+    )]
     matrices: Vec<PathBuf>,
     #[command(flatten)]
     reading: ReadingArgs,
@@ -46,6 +51,14 @@ pub(crate) struct EvalArgs {
     /// Print the results as one JSON document, the one that --output writes
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// What can be read more than once: each matrix is, so that not all are held at the same time.
+fn read_again(path: OsString) -> Result<PathBuf, &'static str> {
+    match is_standard_input(path.as_ref()) {
+        true => Err("matrices are read more than once: name a file"),
+        false => Ok(path.into()),
+    }
 }
 
 impl EvalArgs {

@@ -1,6 +1,6 @@
 //! Which matrix is read, and how.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use sparserl_core::matrix::Duplicates;
@@ -12,6 +12,10 @@ use crate::free_memory::free_memory;
 /// Names of standard input.
 const STANDARD_INPUT: [&str; 4] =
     [file::STANDARD_INPUT, "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
+
+pub(super) fn is_standard_input(path: &Path) -> bool {
+    STANDARD_INPUT.iter().any(|name| path.as_os_str() == *name)
+}
 
 /// What is read.
 #[derive(Args, Debug)]
@@ -60,7 +64,7 @@ impl MatrixArgs {
 
     /// Whether it is read from standard input.
     pub(crate) fn is_standard_input(&self) -> bool {
-        STANDARD_INPUT.iter().any(|name| self.matrix.as_os_str() == *name)
+        is_standard_input(&self.matrix)
     }
 
     /// The file's name without its folder.

@@ -61,9 +61,9 @@ impl<T: Scalar, E: Instrument> Laboratory<'_, T, E> {
                 wrong = wrong.or(evaluation.outcomes.into_iter().next());
                 continue;
             };
-            let of_first = evaluation.outcomes.last().or(artefact.outcome.as_ref());
-            let of_winner = evaluation.outcomes.first().or(artefact.outcome.as_ref());
-            let (Some(of_first), Some(of_winner)) = (of_first, of_winner) else { continue };
+            let [of_winner, ..] = &*evaluation.outcomes else { continue };
+            // The winner may be the first pick.
+            let of_first = evaluation.outcomes.get(1).unwrap_or(of_winner);
             let result = TuneResult {
                 kernel: KERNEL.to_owned(),
                 winner: timed(winner, of_winner),

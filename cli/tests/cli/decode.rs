@@ -237,12 +237,24 @@ fn what_cannot_be_filled_is_said() {
     let place = Place::new();
     write(&place.path("a.mtx"), &matrix("graph", "one"));
     place.succeed("gen a.mtx --no-compile -o out");
-    fs::write(place.path("values.txt"), "1\n").unwrap();
-    let mut script = Command::new("python3");
-    script.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("decode.py")).current_dir(place.path(""));
-    let output = script.args(["out", "--values", "values.txt", "-o", "new"]).output().unwrap();
-    assert!(!output.status.success());
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(stderr.starts_with("error: 1 values for "), "{stderr}");
+    let refused = |words: &[&str], expected: &str| {
+        let mut script = Command::new("python3");
+        script.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("decode.py"));
+        let output = script.current_dir(place.path("")).args(words).output().unwrap();
+        assert!(!output.status.success());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(stderr.starts_with(expected) && stderr.lines().count() == 1, "{stderr}");
+    };
+    for (values, expected) in [
+        ("1\n", "error: 1 values for "),
+        ("1\nx\n", "error: values.txt:2: x is no finite number in f32"),
+        ("1e60\n", "error: values.txt:1: 1e60 is no finite number in f32"),
+        ("nan\n", "error: values.txt:1: nan is no finite number in f32"),
+    ] {
+        fs::write(place.path("values.txt"), values).unwrap();
+        refused(&["out", "--values", "values.txt", "-o", "new"], expected);
+    }
     assert_eq!(place.names(""), ["a.mtx", "out", "values.txt"]);
+    fs::write(place.path("out/plan.json"), "{").unwrap();
+    refused(&["out"], "error: not a folder as sparserl-cli gen writes it: ");
 }

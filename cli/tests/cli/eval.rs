@@ -90,6 +90,7 @@ fn a_wrong_command_line_is_2() {
         "eval --candidates c --matrix a.mtx --emulate --record r",
         "eval --candidates c --matrix a.mtx --emulate --no-baselines",
         "eval --candidates c --matrix a.mtx --seeds 3",
+        "eval --candidates c --emulate --matrix -",
     ] {
         let run = place.run(arguments);
         assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""), "{arguments}");

@@ -22,8 +22,8 @@ pub struct Maker<'a, T, K: Compiler> {
     clock: &'a (dyn Fn() -> Duration + Sync),
 }
 
-/// Kernels that are judged together, and so timed in turn, where many are judged: as many as have a
-/// device's memory at once.
+/// Kernels that are timed in turn where many are judged: as many as have their arrays in a device's
+/// memory at once.
 pub const TOGETHER: usize = 32;
 /// Kernels that are made ahead of those being judged, at most.
 const MOST_AHEAD: usize = 4 * TOGETHER;

@@ -17,7 +17,8 @@ use crate::matrix::Scalar;
 use crate::outcome::{Evaluation, Evaluator, Objective, Outcome};
 use crate::results::ranking;
 
-/// Kernels that are judged together, and so timed in turn.
+/// Kernels that [`generate`](super::generate) has timed in turn: few, so that a budget of time can
+/// end between two batches.
 pub const BATCH: usize = 8;
 
 /// How much may be spent on measuring.

@@ -228,10 +228,11 @@ impl RawKernel {
     }
 
     /// Whether a compiler refuses it, for this reason, by what the declarations of CUDA's headers
-    /// that it is given here do not have: it may be right with the headers themselves.
+    /// that it is given here do not have, those of the host's functions among them: it may be right
+    /// with the headers themselves.
     #[must_use]
     pub fn lacks_declarations(&self, reason: &str) -> bool {
-        headers::are_at_fault(&self.declared, reason)
+        headers::are_at_fault(&self.declared, reason) || headers::are_of_host(reason)
     }
 
     /// Names of its parameters, in their order; empty where one has none.

@@ -28,7 +28,7 @@ use super::mutants::Foreign;
 use super::named_columns::{NamedColumns, words};
 use super::{EmulationOptions, EmulatorError, Judgement, verdict};
 use crate::candidate::executable::{Parameter, Prepared};
-use crate::judge::{Before, Check, DISPLACEMENT, Input, Place, Thinning, thinning};
+use crate::judge::{Before, Check, DISPLACEMENT, Factor, Input, Place, Thinning, thinning};
 use crate::run::device::Geometry;
 use given::Given;
 pub(super) use given::{fresh_workspace, give, launch_of};
@@ -182,7 +182,8 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
             // Generated kernels leave out what they pad with, which a thorough check goes into.
             let is_first = seed == 0 && !is_long;
             let thorough = self.is_foreign() || options.checks as usize >= Check::of_all().count();
-            let besides = Check::of_emulators(self.is_foreign()).filter(|_| thorough && is_first);
+            let besides = Check::of_emulators(self.is_foreign(), self.takes_factors())
+                .filter(|_| thorough && is_first);
             for check in checks.chain(besides) {
                 let mut operands = self.operands(check, input, output, &mut random);
                 let is_strange = operands.others.is_some();
@@ -254,7 +255,7 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
                 } else {
                     let results = (&reference, launched.output.as_slice());
                     let takes_beta = self.prepared.launch.parameters.contains(&Parameter::Beta);
-                    let adds_nothing = check.random_beta && !takes_beta;
+                    let adds_nothing = check.beta != Factor::Zero && !takes_beta;
                     let how = if adds_nothing { "on another input" } else { check.name };
                     let factors = in_words(self.prepared, [operands.alpha, operands.beta]);
                     Some(inexact(how, &factors, (self.width, |row| row), results, comparison))
@@ -300,6 +301,12 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
         work.saturating_mul(INSTRUCTIONS_OF_AN_ENTRY)
     }
 
+    /// Whether it takes α or β.
+    fn takes_factors(&self) -> bool {
+        let parameters = &self.prepared.launch.parameters;
+        parameters.contains(&Parameter::Alpha) || parameters.contains(&Parameter::Beta)
+    }
+
     /// What a launch is given; `input` and `output` are those of the launch before.
     fn operands(
         &self,
@@ -313,6 +320,7 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
         let (alpha, beta) = check.factors(takes_alpha, takes_beta, random);
         let mut input = match check.input {
             Input::Kept => input,
+            Input::Zero => vec![D::from_f64(0.0); self.matrix.cols() * self.width],
             _ => numbers(self.matrix.cols() * self.width, random),
         };
         if check.input == Input::Subnormal {

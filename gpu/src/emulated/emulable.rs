@@ -60,7 +60,7 @@ impl EmulatorEvaluator {
         };
         let compiler = compiler.until(until);
         let failed = |error| self.given_up(error, until);
-        let options = CompileOptions { line_information: true, ..CompileOptions::default() };
+        let options = CompileOptions { line_information: true, ..CompileOptions::foreign() };
         let (source, name) = (kernel.source(), kernel.kernel());
         let ptx = match compiler.compile_ptx(source, name, &options) {
             Ok(ptx) => ptx,

@@ -48,7 +48,7 @@ impl EmulatorEvaluator {
         kernel: &str,
         until: Option<Instant>,
     ) -> Option<String> {
-        self.compile((source, kernel), &CompileOptions::default(), until).ok()?.ok()
+        self.compile((source, kernel), &CompileOptions::foreign(), until).ok()?.ok()
     }
 }
 

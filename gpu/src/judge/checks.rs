@@ -14,9 +14,12 @@
 //! | displaced | random, 16 bytes behind where an allocation begins, as the output | not written | loads that operands are not aligned to |
 //! | not a number | random, NaN in rows that a row of the matrix does not name | not written | products with entries that are not there |
 //! | infinite | the same with infinity | not written | the same, of kernels that take NaN for something else |
+//! | zero | 0 | not written | elements that are not written where a sum is 0 |
+//! | accumulated | random | random, with α = 1, β = 1 or both | shortcuts for these factors |
+//! | scaled | random | random, with α = 0 and β random | the same |
 //!
 //! α = 1 and β = 0, as when timed, except that α is random where something is added or thinned, and
-//! β where something is added. What has to stay is the same in all of them: the input, the arrays
+//! β where something is added; the last two rows are for kernels that take factors only. What has to stay is the same in all of them: the input, the arrays
 //! of the matrix, the variables that the machine code declares, and everything outside of the
 //! buffers that the kernel was given. Counters are zero after each launch.
 //!
@@ -35,10 +38,10 @@ pub(crate) struct Check {
     pub(crate) name: &'static str,
     pub(crate) input: Input,
     pub(crate) before: Before,
-    /// Whether α is random rather than 1, for kernels that take one.
-    pub(crate) random_alpha: bool,
-    /// Whether β is random rather than 0, for kernels that take one.
-    pub(crate) random_beta: bool,
+    /// α, for kernels that take one; for others it is 1.
+    pub(crate) alpha: Factor,
+    /// β, for kernels that take one; for others it is 0.
+    pub(crate) beta: Factor,
     pub(crate) operands: Place,
     /// Whether the kernel before it ends late.
     pub(crate) behind_late: bool,
@@ -64,6 +67,8 @@ pub(crate) enum Input {
     Fresh,
     /// New random numbers, most of them replaced by zero.
     Thinned,
+    /// Nothing but zeros.
+    Zero,
     /// New random numbers that are too small to be normal, which are numbers all the same.
     Subnormal,
     /// New random numbers, but NaN in rows that a row of the matrix does not name, and which are
@@ -81,7 +86,29 @@ impl Input {
         match self {
             Self::NotANumber => Some(f64::NAN),
             Self::Infinite => Some(f64::INFINITY),
-            Self::Fresh | Self::Thinned | Self::Subnormal | Self::Kept => None,
+            Self::Fresh | Self::Thinned | Self::Zero | Self::Subnormal | Self::Kept => None,
+        }
+    }
+}
+
+/// A factor of a product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Factor {
+    Zero,
+    One,
+    /// Of either sign, from 0.5 to 2 in size.
+    Random,
+}
+
+impl Factor {
+    fn draw(self, random: &mut fastrand::Rng) -> f64 {
+        match self {
+            Self::Zero => 0.0,
+            Self::One => 1.0,
+            Self::Random => {
+                let magnitude = 0.5 + 1.5 * random.f64();
+                if random.bool() { magnitude } else { -magnitude }
+            }
         }
     }
 }
@@ -118,8 +145,8 @@ const ALONE: Check = Check {
     name: "",
     input: Input::Fresh,
     before: Before::Unwritten,
-    random_alpha: false,
-    random_beta: false,
+    alpha: Factor::One,
+    beta: Factor::Zero,
     operands: Place::Here,
     behind_late: false,
     judges: Judges::Emulator,
@@ -127,13 +154,13 @@ const ALONE: Check = Check {
 
 impl Check {
     /// All of them, in the order that they are run in.
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 14] = [
         Self {
             name: "on fresh inputs",
             input: Input::Fresh,
             before: Before::Unwritten,
-            random_alpha: false,
-            random_beta: false,
+            alpha: Factor::One,
+            beta: Factor::Zero,
             operands: Place::Here,
             behind_late: true,
             judges: Judges::All,
@@ -142,8 +169,8 @@ impl Check {
             name: "adding to an output",
             input: Input::Fresh,
             before: Before::Random,
-            random_alpha: true,
-            random_beta: true,
+            alpha: Factor::Random,
+            beta: Factor::Random,
             operands: Place::There,
             behind_late: true,
             judges: Judges::All,
@@ -152,8 +179,8 @@ impl Check {
             name: "on an input that is mostly 0",
             input: Input::Thinned,
             before: Before::Unwritten,
-            random_alpha: true,
-            random_beta: false,
+            alpha: Factor::Random,
+            beta: Factor::Zero,
             operands: Place::There,
             behind_late: false,
             judges: Judges::All,
@@ -162,8 +189,8 @@ impl Check {
             name: "over an old result",
             input: Input::Fresh,
             before: Before::OldResult,
-            random_alpha: false,
-            random_beta: false,
+            alpha: Factor::One,
+            beta: Factor::Zero,
             operands: Place::Here,
             behind_late: false,
             judges: Judges::All,
@@ -172,8 +199,8 @@ impl Check {
             name: "over a partly right result",
             input: Input::Kept,
             before: Before::Patched,
-            random_alpha: false,
-            random_beta: false,
+            alpha: Factor::One,
+            beta: Factor::Zero,
             operands: Place::Here,
             behind_late: false,
             judges: Judges::All,
@@ -200,6 +227,42 @@ impl Check {
             input: Input::Infinite,
             ..ALONE
         },
+        Self {
+            name: "on an input that is 0",
+            input: Input::Zero,
+            judges: Judges::EmulatorOfForeign,
+            ..ALONE
+        },
+        Self {
+            name: "adding to an output with α = 1 and β = 1",
+            before: Before::Random,
+            beta: Factor::One,
+            judges: Judges::EmulatorOfForeign,
+            ..ALONE
+        },
+        Self {
+            name: "adding to an output with β = 1",
+            before: Before::Random,
+            alpha: Factor::Random,
+            beta: Factor::One,
+            judges: Judges::EmulatorOfForeign,
+            ..ALONE
+        },
+        Self {
+            name: "adding to an output with α = 1",
+            before: Before::Random,
+            beta: Factor::Random,
+            judges: Judges::EmulatorOfForeign,
+            ..ALONE
+        },
+        Self {
+            name: "scaling an output with α = 0",
+            before: Before::Random,
+            alpha: Factor::Zero,
+            beta: Factor::Random,
+            judges: Judges::EmulatorOfForeign,
+            ..ALONE
+        },
     ];
 
     /// Those that everybody runs, in this order.
@@ -207,13 +270,21 @@ impl Check {
         Self::ALL.into_iter().filter(|check| check.judges == Judges::All)
     }
 
-    /// Those that an emulator runs besides, of a kernel that is foreign or not.
-    pub(crate) fn of_emulators(foreign: bool) -> impl Iterator<Item = Self> {
-        Self::ALL.into_iter().filter(move |check| match check.judges {
+    /// Those that an emulator runs besides, of a kernel that is foreign or not and takes α, β or
+    /// neither of them.
+    pub(crate) fn of_emulators(foreign: bool, takes_factors: bool) -> impl Iterator<Item = Self> {
+        let is_judged = move |check: &Self| match check.judges {
             Judges::All => false,
             Judges::Emulator => true,
             Judges::EmulatorOfForeign => foreign,
-        })
+        };
+        let is_other = move |check: &Self| takes_factors || !check.has_factors();
+        Self::ALL.into_iter().filter(move |check| is_judged(check) && is_other(check))
+    }
+
+    /// Whether its factors are others than those as when timed.
+    fn has_factors(&self) -> bool {
+        (self.alpha, self.beta) != (Factor::One, Factor::Zero)
     }
 
     /// α and β, for a kernel that takes them or not.
@@ -223,16 +294,10 @@ impl Check {
         takes_beta: bool,
         random: &mut fastrand::Rng,
     ) -> (f64, f64) {
-        let alpha = if self.random_alpha && takes_alpha { factor(random) } else { 1.0 };
-        let beta = if self.random_beta && takes_beta { factor(random) } else { 0.0 };
+        let alpha = if takes_alpha { self.alpha.draw(random) } else { 1.0 };
+        let beta = if takes_beta { self.beta.draw(random) } else { 0.0 };
         (alpha, beta)
     }
-}
-
-/// A factor of either sign, from 0.5 to 2 in size.
-fn factor(random: &mut fastrand::Rng) -> f64 {
-    let magnitude = 0.5 + 1.5 * random.f64();
-    if random.bool() { magnitude } else { -magnitude }
 }
 
 #[cfg(test)]
@@ -245,9 +310,12 @@ mod tests {
         for check in Check::ALL {
             assert_eq!(check.factors(false, false, &mut random), (1.0, 0.0));
             let (alpha, beta) = check.factors(true, true, &mut random);
-            assert_eq!((alpha != 1.0, beta != 0.0), (check.random_alpha, check.random_beta));
-            for factor in [alpha, beta].into_iter().filter(|&factor| factor != 0.0) {
-                assert!((0.5..=2.0).contains(&factor.abs()), "{factor}");
+            for (asked, factor) in [(check.alpha, alpha), (check.beta, beta)] {
+                match asked {
+                    Factor::Zero => assert_eq!(factor, 0.0),
+                    Factor::One => assert_eq!(factor, 1.0),
+                    Factor::Random => assert!((0.5..=2.0).contains(&factor.abs()), "{factor}"),
+                }
             }
         }
     }
@@ -261,7 +329,7 @@ mod tests {
             // 1 and β = 0.
             if second.before == Before::Patched {
                 assert_eq!((first.operands, second.input), (second.operands, Input::Kept));
-                assert!(!first.random_alpha && !first.random_beta);
+                assert!(!first.has_factors());
             }
         }
         assert_eq!(of_all[0].before, Before::Unwritten);
@@ -271,17 +339,18 @@ mod tests {
     fn every_check_is_run_by_somebody() {
         let [of_all, own, foreign] = [
             Check::of_all().count(),
-            Check::of_emulators(false).count(),
-            Check::of_emulators(true).count(),
+            Check::of_emulators(false, true).count(),
+            Check::of_emulators(true, true).count(),
         ];
         assert_eq!(of_all + foreign, Check::ALL.len());
         assert!(own < foreign, "of ours fewer");
+        assert_eq!(Check::of_emulators(true, false).count() + 4, foreign, "factors");
         // A device has no such numbers.
         let is_strange = |check: Check| {
-            check.input == Input::Subnormal
+            matches!(check.input, Input::Subnormal | Input::Zero)
                 || check.input.strange().is_some()
                 || check.operands == Place::Displaced
         };
-        assert!(!Check::of_all().any(is_strange) && Check::of_emulators(true).all(is_strange));
+        assert!(!Check::of_all().any(is_strange));
     }
 }

@@ -103,7 +103,7 @@ impl<A: Scalar, D: Scalar> Checker<'_, A, D> {
         }
         match check.input {
             // Numbers of other kinds are for emulators.
-            Input::Fresh | Input::Subnormal | Input::NotANumber | Input::Infinite => {
+            Input::Fresh | Input::Zero | Input::Subnormal | Input::NotANumber | Input::Infinite => {
                 oracle.fill::<D>(stream, &operands.input, random.u64(..))?;
             }
             Input::Thinned => {

@@ -78,6 +78,13 @@ impl Compression {
                 let mut decoder =
                     decoder.map_err(|error| damaged(text, io::Error::other(error)))?;
                 text.read(&mut decoder, damaged)?;
+                // Which the decoder reads, and computes, but does not compare.
+                let stored = decoder.decoder.get_checksum_from_data();
+                if stored.is_some() && stored != decoder.decoder.get_calculated_checksum() {
+                    let error = "the text is not that of the checksum";
+                    let error = io::Error::new(io::ErrorKind::InvalidData, error);
+                    return Err(damaged(text, error));
+                }
                 Ok(decoder.into_inner())
             }
             Self::Xz => {

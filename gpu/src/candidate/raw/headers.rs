@@ -1,8 +1,12 @@
 //! Headers that sources from elsewhere may include: the compiler finds none, and is given what
 //! kernels use of them.
 
+use std::collections::BTreeSet;
+
+use super::words::is_name;
+
 /// Headers of whose contents the compiler has what kernels use, or a source's own text declares it.
-const KNOWN: [&str; 19] = [
+const KNOWN: [&str; 23] = [
     "cuda.h",
     "cuda_runtime.h",
     "cuda_runtime_api.h",
@@ -22,6 +26,71 @@ const KNOWN: [&str; 19] = [
     "math.h",
     "cmath",
     "math_functions.h",
+    "limits.h",
+    "climits",
+    "float.h",
+    "cfloat",
+];
+
+/// Headers with macros of numbers.
+const LIMITS: [&str; 9] = [
+    "cuda_runtime.h",
+    "math.h",
+    "cmath",
+    "stdint.h",
+    "cstdint",
+    "limits.h",
+    "climits",
+    "float.h",
+    "cfloat",
+];
+/// What kernels use of these.
+const MACROS: [(&str, &str); 45] = [
+    ("CHAR_BIT", "8"),
+    ("SCHAR_MIN", "(-128)"),
+    ("SCHAR_MAX", "127"),
+    ("UCHAR_MAX", "255"),
+    ("SHRT_MIN", "(-32768)"),
+    ("SHRT_MAX", "32767"),
+    ("USHRT_MAX", "65535"),
+    ("INT_MIN", "(-2147483647 - 1)"),
+    ("INT_MAX", "2147483647"),
+    ("UINT_MAX", "4294967295u"),
+    ("LONG_MIN", "(-9223372036854775807l - 1)"),
+    ("LONG_MAX", "9223372036854775807l"),
+    ("ULONG_MAX", "18446744073709551615ul"),
+    ("LLONG_MIN", "(-9223372036854775807ll - 1)"),
+    ("LLONG_MAX", "9223372036854775807ll"),
+    ("ULLONG_MAX", "18446744073709551615ull"),
+    ("INT8_MIN", "(-128)"),
+    ("INT8_MAX", "127"),
+    ("UINT8_MAX", "255"),
+    ("INT16_MIN", "(-32768)"),
+    ("INT16_MAX", "32767"),
+    ("UINT16_MAX", "65535"),
+    ("INT32_MIN", "(-2147483647 - 1)"),
+    ("INT32_MAX", "2147483647"),
+    ("UINT32_MAX", "4294967295u"),
+    ("INT64_MIN", "(-9223372036854775807l - 1)"),
+    ("INT64_MAX", "9223372036854775807l"),
+    ("UINT64_MAX", "18446744073709551615ul"),
+    ("SIZE_MAX", "18446744073709551615ul"),
+    ("FLT_EPSILON", "1.19209290e-7f"),
+    ("FLT_MIN", "1.17549435e-38f"),
+    ("FLT_MAX", "3.40282347e+38f"),
+    ("DBL_EPSILON", "2.2204460492503131e-16"),
+    ("DBL_MIN", "2.2250738585072014e-308"),
+    ("DBL_MAX", "1.7976931348623157e+308"),
+    ("INFINITY", "__int_as_float(0x7f800000)"),
+    ("NAN", "__int_as_float(0x7fffffff)"),
+    ("HUGE_VALF", "__int_as_float(0x7f800000)"),
+    ("HUGE_VAL", "__longlong_as_double(0x7ff0000000000000ll)"),
+    ("M_E", "2.7182818284590452354"),
+    ("M_LOG2E", "1.4426950408889634074"),
+    ("M_LN2", "0.69314718055994530942"),
+    ("M_PI", "3.14159265358979323846"),
+    ("M_SQRT2", "1.41421356237309504880"),
+    ("M_SQRT1_2", "0.70710678118654752440"),
 ];
 
 /// A header of CUDA's with a type of 16 bits.
@@ -123,14 +192,20 @@ pub(super) fn without(text: &str) -> String {
     kept.collect()
 }
 
-/// What kernels use of the headers with types of 16 bits and with cooperative groups that a text
-/// includes, each once; nothing where it includes none.
+/// What kernels use of the headers with types of 16 bits, with cooperative groups and with macros
+/// of numbers that a text includes, each once; nothing where it includes none.
 pub(super) fn declarations(text: &str) -> String {
     let includes = |name: &str| text.lines().any(|line| known(line) == Some(name));
     let halves = HALF_HEADERS.iter().filter(|header| includes(header.name));
     let mut declared: String = halves.map(HalfHeader::text).collect();
     if GROUPS.into_iter().any(includes) {
         declared.push_str(&format!("#line 1 \"{}\"\n{GROUPS_TEXT}", GROUPS[0]));
+    }
+    if LIMITS.into_iter().any(includes) {
+        let words: BTreeSet<&str> = text.split(|c| !is_name(c)).collect();
+        let is_own = |name: &str| text.contains(&format!("define {name}"));
+        let used = MACROS.into_iter().filter(|(name, _)| words.contains(name) && !is_own(name));
+        declared.extend(used.map(|(name, number)| format!("#define {name} {number}\n")));
     }
     declared
 }
@@ -153,6 +228,17 @@ pub(super) fn are_at_fault(declared: &str, reason: &str) -> bool {
     })
 }
 
+/// Whether a compiler refuses a source because of functions for the host, which launch kernels or
+/// call CUDA's runtime.
+pub(super) fn are_of_host(reason: &str) -> bool {
+    let is_of_runtime = |quoted: &str| {
+        quoted.strip_prefix("cuda").is_some_and(|rest| rest.starts_with(char::is_uppercase))
+    };
+    let lacks = LACKS.iter().any(|lacks| reason.contains(lacks));
+    let launches = reason.contains("requires separate compilation mode");
+    launches || lacks && reason.split('"').skip(1).step_by(2).any(is_of_runtime)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,7 +248,10 @@ mod tests {
         let text = "#include <cuda_runtime.h>  // for threadIdx\n # include \"stdint.h\"\n\
                     #include <cub/cub.cuh>\nint x;\n#include<cmath>";
         assert_eq!(without(text), "\n\n#include <cub/cub.cuh>\nint x;\n");
-        assert_eq!(declarations(text), "");
+        assert_eq!(declarations("#include <cub/cub.cuh>\n#include <assert.h>\n"), "");
+        assert_eq!(declarations(text), "", "nothing is used");
+        let using = format!("{text}int most = INT_MAX;\n");
+        assert_eq!(declarations(&using), "#define INT_MAX 2147483647\n");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::words::{integers, is_name};
 /// Lines that a launch comment goes on for, at most.
 const MOST_LINES: usize = 100;
 const GLOBAL: &str = "__global__";
+const STATIC: &str = "static";
 /// Stands before parameters that a device function may not have so.
 const GRID_CONSTANT: &str = "__grid_constant__";
 
@@ -214,7 +215,8 @@ impl<'s> Code<'s> {
         places.filter(is_word).filter_map(|at| self.function(at, &mut braces)).collect()
     }
 
-    /// The source with `extern "C"` before every declaration of a kernel that lacks it.
+    /// The source with `extern "C"` before every declaration of a kernel that lacks it, in the
+    /// place of `static`, with which it does not go.
     pub(super) fn with_c_linkage(
         &self,
         functions: &[Function<'_>],
@@ -232,6 +234,12 @@ impl<'s> Code<'s> {
                 out.push_str("extern \"C\" ");
                 copied = at;
             }
+            if let Some(at) = self.storage_class(at, function.at)
+                && let Some(text) = self.source.get(copied..at)
+            {
+                out.push_str(text);
+                copied = at + STATIC.len();
+            }
             if let Some(end) = function.hidden_until
                 && let Some(text) = self.source.get(copied..end)
             {
@@ -242,6 +250,17 @@ impl<'s> Code<'s> {
         }
         out.push_str(self.source.get(copied..).unwrap_or_default());
         out
+    }
+
+    /// Where `static` stands in a declaration that begins somewhere, with `__global__` behind that.
+    fn storage_class(&self, begin: usize, global: usize) -> Option<usize> {
+        let end = global + self.after(global).find('(')?;
+        let head = self.code.get(begin..end)?;
+        let mut places = head.match_indices(STATIC).map(|(at, _)| begin + at);
+        places.find(|&at| {
+            let (before, after) = (self.before(at), self.after(at + STATIC.len()));
+            !before.ends_with(is_name) && !after.starts_with(is_name)
+        })
     }
 
     /// The source with every declaration of a kernel as that of a device function, which is part of

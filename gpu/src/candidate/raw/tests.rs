@@ -147,6 +147,8 @@ fn c_linkage_is_added_where_it_is_missing() {
         ("__global__ ", "extern \"C\" __global__ "),
         ("extern \"C\" __global__ ", "extern \"C\" __global__ "),
         ("extern  \"C\"\n__global__ ", "extern  \"C\"\n__global__ "),
+        ("static __global__ ", "extern \"C\"  __global__ "),
+        ("__global__ static ", "extern \"C\" __global__  "),
         ("extern \"C++\" __global__ ", "extern \"C\" extern \"C++\" __global__ "),
         (
             "struct S { int extern_C; };\n  __global__ __launch_bounds__(256, 2) ",

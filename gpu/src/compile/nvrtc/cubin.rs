@@ -26,6 +26,9 @@ pub struct CompileOptions {
     /// runtime: 3 to 5 ms less for each source, which must not use them. The machine code is the
     /// same. NVRTC before 12.4 has no such option and compiles as without.
     pub minimal: bool,
+    /// Takes functions and variables that say nothing of where they run for the device's, as those
+    /// of sources that `nvcc` compiles for both may be used by both. NVRTC refuses them else.
+    pub device_by_default: bool,
 }
 
 impl CompileOptions {
@@ -34,6 +37,12 @@ impl CompileOptions {
     #[must_use]
     pub fn generated() -> Self {
         Self { minimal: true, ..Self::default() }
+    }
+
+    /// For kernels from anywhere.
+    #[must_use]
+    pub fn foreign() -> Self {
+        Self { device_by_default: true, ..Self::default() }
     }
 
     /// The command line for machine code. Fast-math is left out on purpose: it lowers the precision
@@ -67,6 +76,9 @@ impl CompileOptions {
         }
         if self.minimal {
             arguments.push(MINIMAL.to_owned());
+        }
+        if self.device_by_default {
+            arguments.push("--device-as-default-execution-space".to_owned());
         }
         for (name, value) in &self.defines {
             arguments.push(format!("--define-macro={name}={value}"));
