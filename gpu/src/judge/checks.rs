@@ -19,9 +19,10 @@
 //! | scaled | random | random, with α = 0 and β random | the same |
 //!
 //! α = 1 and β = 0, as when timed, except that α is random where something is added or thinned, and
-//! β where something is added; the last two rows are for kernels that take factors only. What has to stay is the same in all of them: the input, the arrays
-//! of the matrix, the variables that the machine code declares, and everything outside of the
-//! buffers that the kernel was given. Counters are zero after each launch.
+//! β where something is added; the last two rows are only for kernels that take factors. What has
+//! to stay is the same in all of them: the input, the arrays of the matrix, the variables that the
+//! machine code declares, and everything outside of the buffers that the kernel was given. Counters
+//! are zero after each launch.
 //!
 //! The first two come behind a kernel that writes the operands late, for kernels that begin before
 //! those before them have ended: one that does not wait computes with other numbers. The first is
