@@ -203,31 +203,29 @@ def bytes_of(value, dtype):
     return struct.pack("<H", bits + 0x7FFF + (bits >> 16 & 1) >> 16)
 
 
-def fill(packed, found, values, dtype):
-    """Puts the values, one for each entry, into the packed arrays, in place."""
+def fill(packed, found, values):
+    """Puts the values, the bytes of one for each entry, into the packed arrays, in place."""
     if len(values) != len(found):
         sys.exit(f"error: {len(values)} values for {len(found)} entries")
-    for (_, _, part, slot), value in zip(found, values):
+    for (_, _, part, slot), element in zip(found, values):
         if part.fields["values"] != "plain":
             sys.exit("error: the kernel depends on the values: generate it with --values variable")
-        element = bytes_of(value, dtype)
         begin, _ = packed.range(part.names["values"])
         at = begin + slot * len(element)
         packed.bytes[at : at + len(element)] = element
 
 
 def read_values(path, dtype):
-    """Numbers that fit the type, one a line."""
+    """The bytes of numbers that fit the type, one a line."""
     values = []
     for number, line in enumerate(path.read_text().split(), 1):
         try:
             value = float(line)
             if not math.isfinite(value):
                 raise ValueError
-            bytes_of(value, dtype)
+            values.append(bytes_of(value, dtype))
         except (ValueError, OverflowError, struct.error):
             sys.exit(f"error: {path}:{number}: {line} is no finite number in {dtype}")
-        values.append(value)
     return values
 
 
@@ -247,7 +245,7 @@ def main():
     dtype = plan["task"]["dtype"].split("/")[0]
     found = entries(plan, packed)
     if arguments.values is not None:
-        fill(packed, found, read_values(arguments.values, dtype), dtype)
+        fill(packed, found, read_values(arguments.values, dtype))
         arguments.output.write_bytes(packed.bytes)
         return
     matrix = plan["matrix"]

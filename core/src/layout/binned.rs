@@ -5,7 +5,7 @@ mod cut;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use cut::{Cut, MOST_SLOTS, PLACES_AT_ONCE, SHARED_UNIT, Sizes};
+use cut::{Cut, PLACES_AT_ONCE, SHARED_UNIT, Sizes};
 
 use super::array::{Array, ArrayData, Meaning, Stored};
 use super::call::{DeviceCall, DeviceCode, OwnSize, PartSize, Shares};
@@ -13,7 +13,9 @@ use super::coding::{Decoder, pack_filled};
 use super::cost::{CostModel, PartCost, StartUp, WarpSteps};
 use super::layout_module::{LayoutModule, field};
 use super::mapping::Mapping;
-use super::pack::{MOST_SHARED, PackError, PartLaunch, PartSource, StoredPart, UnpackSource};
+use super::pack::{
+    MOST_SHARED, MOST_SLOTS, PackError, PartLaunch, PartSource, StoredPart, UnpackSource,
+};
 use crate::matrix::Scalar;
 use crate::structure::{FOUR, MAX_PADDING, Order};
 use crate::syntax::grammar::{Alternative, LayoutSet, Site, Slot};

@@ -9,15 +9,15 @@ use super::coding::{Counted, Decoder, pack_entries};
 use super::cost::{CostModel, PartCost, StartUp, WarpSteps};
 use super::layout_module::{LayoutModule, field};
 use super::mapping::Mapping;
-use super::pack::{PackError, PartLaunch, PartSource, StoredPart, UnpackSource};
+use super::pack::{
+    MOST_SLOTS, PackError, PartLaunch, PartSource, StoredPart, UnpackSource, check_slots,
+};
 use crate::matrix::Scalar;
 use crate::structure::{FOUR, MAX_PADDING, Order};
 use crate::syntax::grammar::{Alternative, IndexUnit, LayoutSet, Site, Slot};
 use crate::syntax::{Access, IndexCoding, Lanes, Mask, Reader, Token, Word};
 use crate::task::Task;
 
-/// Slots of a part, at most: device code numbers them by 32 bits, and steps past the last.
-const MOST_SLOTS: u64 = u32::MAX as u64 - (1 << 16);
 /// Threads that share a row, at most.
 const MOST_LANES: u32 = 16;
 
@@ -114,10 +114,7 @@ impl LayoutModule for EllLayout {
         let width = slots_per_row(longest);
         let slots = rows as u64 * width;
         MAX_PADDING.check("ell", slots, source.nnz())?;
-        if slots > MOST_SLOTS {
-            let (found, most) = (slots, MOST_SLOTS);
-            return Err(PackError::TooMany { layout: "ell", what: "slots", found, most });
-        }
+        check_slots("ell", slots)?;
 
         let entries = (0..rows).flat_map(move |position| {
             let (columns, values) = source.row(position);

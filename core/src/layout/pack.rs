@@ -101,6 +101,17 @@ pub enum PackError {
     },
 }
 
+/// Slots of a part, at most, where device code numbers them by 32 bits, and steps past the last.
+pub(crate) const MOST_SLOTS: u64 = u32::MAX as u64 - (1 << 16);
+
+/// Refuses more slots than [`MOST_SLOTS`].
+pub(crate) fn check_slots(layout: &'static str, slots: u64) -> Result<(), PackError> {
+    match slots <= MOST_SLOTS {
+        true => Ok(()),
+        false => Err(PackError::TooMany { layout, what: "slots", found: slots, most: MOST_SLOTS }),
+    }
+}
+
 impl PaddingLimit {
     /// As [`PaddingLimit::bears`] for packing, with twice the room: the mask goes by a sample of
     /// the blocks, and packing by all of them.

@@ -165,7 +165,7 @@ impl RawKernel {
             None => code.with_c_linkage(&functions, function),
         };
         let written = headers::without(&linked);
-        let declared = code.sized_integers() + &headers::declarations(&linked);
+        let declared = headers::sized_integers(&code.code) + &headers::declarations(&linked);
         // Those of what is compiled: of a template's arguments too, of headers none.
         let compiled = Code::read(&written);
         let integers = compiled.integers().filter(|&number| !is_common(number)).collect();
@@ -232,7 +232,7 @@ impl RawKernel {
     /// with the headers themselves.
     #[must_use]
     pub fn lacks_declarations(&self, reason: &str) -> bool {
-        headers::are_at_fault(&self.declared, reason) || headers::are_of_host(reason)
+        headers::are_at_fault(&self.declared, reason)
     }
 
     /// Names of its parameters, in their order; empty where one has none.

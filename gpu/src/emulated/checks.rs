@@ -182,7 +182,8 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
             // Generated kernels leave out what they pad with, which a thorough check goes into.
             let is_first = seed == 0 && !is_long;
             let thorough = self.is_foreign() || options.checks as usize >= Check::of_all().count();
-            let besides = Check::of_emulators(self.is_foreign(), self.takes_factors())
+            let takes_factors = self.takes(Parameter::Alpha) || self.takes(Parameter::Beta);
+            let besides = Check::of_emulators(self.is_foreign(), takes_factors)
                 .filter(|_| thorough && is_first);
             for check in checks.chain(besides) {
                 let mut operands = self.operands(check, input, output, &mut random);
@@ -254,7 +255,7 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
                     self.left_counting(&launched.kept.workspace)
                 } else {
                     let results = (&reference, launched.output.as_slice());
-                    let takes_beta = self.prepared.launch.parameters.contains(&Parameter::Beta);
+                    let takes_beta = self.takes(Parameter::Beta);
                     let adds_nothing = check.beta != Factor::Zero && !takes_beta;
                     let how = if adds_nothing { "on another input" } else { check.name };
                     let factors = in_words(self.prepared, [operands.alpha, operands.beta]);
@@ -301,10 +302,8 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
         work.saturating_mul(INSTRUCTIONS_OF_AN_ENTRY)
     }
 
-    /// Whether it takes α or β.
-    fn takes_factors(&self) -> bool {
-        let parameters = &self.prepared.launch.parameters;
-        parameters.contains(&Parameter::Alpha) || parameters.contains(&Parameter::Beta)
+    fn takes(&self, parameter: Parameter) -> bool {
+        self.prepared.launch.parameters.contains(&parameter)
     }
 
     /// What a launch is given; `input` and `output` are those of the launch before.
@@ -315,8 +314,7 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
         output: Vec<D>,
         random: &mut fastrand::Rng,
     ) -> Operands<D> {
-        let takes = |parameter| self.prepared.launch.parameters.contains(&parameter);
-        let (takes_alpha, takes_beta) = (takes(Parameter::Alpha), takes(Parameter::Beta));
+        let (takes_alpha, takes_beta) = (self.takes(Parameter::Alpha), self.takes(Parameter::Beta));
         let (alpha, beta) = check.factors(takes_alpha, takes_beta, random);
         let mut input = match check.input {
             Input::Kept => input,

@@ -3,7 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::layout::pack::{PackError, PartSource};
+use crate::layout::pack::{PackError, PartSource, check_slots};
 use crate::matrix::Scalar;
 use crate::structure::{FOUR, MAX_PADDING};
 use crate::task::Task;
@@ -16,8 +16,6 @@ const SECTOR: usize = 32;
 pub(super) const PLACES_AT_ONCE: usize = 8;
 /// Segments that the slots are cut into, about, where each is then large enough.
 const SEGMENTS: u64 = 1024;
-/// Slots of a part, at most: device code numbers them by 32 bits, and steps past the last.
-pub(super) const MOST_SLOTS: u64 = u32::MAX as u64 - (1 << 16);
 
 /// How large panels and bins are.
 #[derive(Clone, Copy, Debug)]
@@ -214,10 +212,7 @@ impl Cut {
         }
         let slots = cut.slots(sizes);
         MAX_PADDING.check("binned", slots, source.nnz())?;
-        if slots > MOST_SLOTS {
-            let (found, most) = (slots, MOST_SLOTS);
-            return Err(PackError::TooMany { layout: "binned", what: "slots", found, most });
-        }
+        check_slots("binned", slots)?;
         Ok(cut)
     }
 

@@ -6,14 +6,11 @@ use std::collections::BTreeSet;
 use super::words::is_name;
 
 /// Headers of whose contents the compiler has what kernels use, or a source's own text declares it.
-const KNOWN: [&str; 23] = [
+const KNOWN: [&str; 14] = [
     "cuda.h",
-    "cuda_runtime.h",
     "cuda_runtime_api.h",
     "device_launch_parameters.h",
     "vector_types.h",
-    "stdint.h",
-    "cstdint",
     "inttypes.h",
     "stddef.h",
     "cstddef",
@@ -23,16 +20,10 @@ const KNOWN: [&str; 23] = [
     "cstdlib",
     "assert.h",
     "cassert",
-    "math.h",
-    "cmath",
     "math_functions.h",
-    "limits.h",
-    "climits",
-    "float.h",
-    "cfloat",
 ];
 
-/// Headers with macros of numbers.
+/// Others with macros of numbers.
 const LIMITS: [&str; 9] = [
     "cuda_runtime.h",
     "math.h",
@@ -179,7 +170,7 @@ fn known(line: &str) -> Option<&'static str> {
     let enclosed = |open, close| name.strip_prefix(open)?.strip_suffix(close);
     let name = enclosed('<', '>').or_else(|| enclosed('"', '"'))?;
     let halves = HALF_HEADERS.iter().map(|header| header.name);
-    KNOWN.into_iter().chain(halves).chain(GROUPS).find(|known| *known == name)
+    KNOWN.into_iter().chain(LIMITS).chain(halves).chain(GROUPS).find(|known| *known == name)
 }
 
 /// A text without the lines that include headers which sources may include.
@@ -190,6 +181,53 @@ pub(super) fn without(text: &str) -> String {
         None => line,
     });
     kept.collect()
+}
+
+/// Declares those of `<cstdint>`'s types that code uses and does not declare, and in the
+/// namespace `std` those that it has from there: the compiler has no such header. A line of its
+/// own, before the first.
+pub(super) fn sized_integers(code: &str) -> String {
+    const TYPES: [(&str, &str); 10] = [
+        ("int8_t", "signed char"),
+        ("int16_t", "short"),
+        ("int32_t", "int"),
+        ("int64_t", "long long"),
+        ("uint8_t", "unsigned char"),
+        ("uint16_t", "unsigned short"),
+        ("uint32_t", "unsigned int"),
+        ("uint64_t", "unsigned long long"),
+        ("intptr_t", "long"),
+        ("uintptr_t", "unsigned long"),
+    ];
+    fn words(text: &str) -> impl Iterator<Item = &str> {
+        text.split(|c| !is_name(c)).filter(|word| !word.is_empty())
+    }
+    let used: BTreeSet<&str> = words(code).filter(|word| word.ends_with("_t")).collect();
+    let mut declared = Vec::new();
+    for statement in code.split(';') {
+        let mut given = words(statement);
+        let has = |word| words(statement).any(|given| given == word);
+        if statement.contains('=') && given.any(|given| given == "using") {
+            declared.extend(given.next());
+        } else if has("typedef") {
+            declared.extend(words(statement).last());
+        }
+    }
+    let is_missing = |name: &&(&str, &str)| used.contains(name.0) && !declared.contains(&name.0);
+    let missing = TYPES.iter().filter(is_missing);
+    let mut line: String = missing.map(|(name, ty)| format!("typedef {ty} {name}; ")).collect();
+    // Those of the compiler's own are not in its namespace, either. Who writes to it knows
+    // best.
+    const OWN: [(&str, &str); 2] = [("size_t", "decltype(sizeof 0)"), ("ptrdiff_t", "long")];
+    let is_of_std = |name: &&(&str, &str)| code.contains(&format!("std::{}", name.0));
+    if !code.contains("namespace std") {
+        let of_std = TYPES.iter().chain(&OWN).filter(is_of_std);
+        line.extend(of_std.map(|(name, ty)| format!("namespace std {{ typedef {ty} {name}; }} ")));
+    }
+    if !line.is_empty() {
+        line.push('\n');
+    }
+    line
 }
 
 /// What kernels use of the headers with types of 16 bits, with cooperative groups and with macros
@@ -211,32 +249,31 @@ pub(super) fn declarations(text: &str) -> String {
 }
 
 /// Whether it is for the sake of declarations that a compiler refuses a source, for this reason:
-/// the error is in them, or speaks of what they declare.
+/// the error is in them, or speaks of what they declare, or of functions for the host, which launch
+/// kernels or call CUDA's runtime.
 pub(super) fn are_at_fault(declared: &str, reason: &str) -> bool {
     let names = HALF_HEADERS.iter().map(|header| header.name).chain([GROUPS[0]]);
     let mut given = names.filter(|name| declared.contains(&format!("#line 1 \"{name}\"")));
-    given.any(|name| {
+    let is_of_given = given.any(|name| {
         let begins = if name == GROUPS[0] { &GROUPS_WORDS[..] } else { &HALF_WORDS[..] };
-        // A compiler quotes what it speaks of.
         let is_of = |quoted: &str| {
             let mut of = quoted.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':'));
             of.any(|word| begins.iter().any(|begin| word.starts_with(begin)))
         };
-        let lacks = LACKS.iter().any(|lacks| reason.contains(lacks));
-        let is_of_any = reason.split('"').skip(1).step_by(2).any(is_of);
-        reason.contains(&format!("{name}(")) || lacks && is_of_any
-    })
-}
-
-/// Whether a compiler refuses a source because of functions for the host, which launch kernels or
-/// call CUDA's runtime.
-pub(super) fn are_of_host(reason: &str) -> bool {
+        reason.contains(&format!("{name}(")) || lacks(reason, is_of)
+    });
     let is_of_runtime = |quoted: &str| {
         quoted.strip_prefix("cuda").is_some_and(|rest| rest.starts_with(char::is_uppercase))
     };
-    let lacks = LACKS.iter().any(|lacks| reason.contains(lacks));
     let launches = reason.contains("requires separate compilation mode");
-    launches || lacks && reason.split('"').skip(1).step_by(2).any(is_of_runtime)
+    is_of_given || launches || lacks(reason, is_of_runtime)
+}
+
+/// Whether a reason is that something of a kind is not declared; a compiler quotes what it speaks
+/// of.
+fn lacks(reason: &str, is_of_kind: impl Fn(&str) -> bool) -> bool {
+    let lacks = LACKS.iter().any(|lacks| reason.contains(lacks));
+    lacks && reason.split('"').skip(1).step_by(2).any(is_of_kind)
 }
 
 #[cfg(test)]

@@ -1,7 +1,5 @@
 //! Finding kernels in a source, without a compiler.
 
-use std::collections::BTreeSet;
-
 use super::namespaces::{Braces, end_of_function, namespace};
 use super::rule_error::RuleError;
 use super::words::{integers, is_name};
@@ -207,10 +205,7 @@ impl<'s> Code<'s> {
     /// All `__global__` functions, in their order.
     pub(super) fn kernels(&self) -> Vec<Function<'_>> {
         let places = self.code.match_indices(GLOBAL).map(|(at, _)| at);
-        let is_word = |&at: &usize| {
-            let (before, after) = (self.before(at), self.after(at + GLOBAL.len()));
-            !before.ends_with(is_name) && !after.starts_with(is_name)
-        };
+        let is_word = |&at: &usize| self.is_word(at, GLOBAL);
         let mut braces = Braces::of(&self.code);
         places.filter(is_word).filter_map(|at| self.function(at, &mut braces)).collect()
     }
@@ -257,10 +252,12 @@ impl<'s> Code<'s> {
         let end = global + self.after(global).find('(')?;
         let head = self.code.get(begin..end)?;
         let mut places = head.match_indices(STATIC).map(|(at, _)| begin + at);
-        places.find(|&at| {
-            let (before, after) = (self.before(at), self.after(at + STATIC.len()));
-            !before.ends_with(is_name) && !after.starts_with(is_name)
-        })
+        places.find(|&at| self.is_word(at, STATIC))
+    }
+
+    /// Whether a text that stands somewhere is a word there, and no part of one.
+    fn is_word(&self, at: usize, text: &str) -> bool {
+        !self.before(at).ends_with(is_name) && !self.after(at + text.len()).starts_with(is_name)
     }
 
     /// The source with every declaration of a kernel as that of a device function, which is part of
@@ -332,56 +329,6 @@ impl<'s> Code<'s> {
     /// Whether a function stands within braces that are not those of namespaces.
     pub(super) fn is_enclosed(&self, function: &Function<'_>) -> bool {
         Braces::of(&self.code).around(function.at).contains(&None)
-    }
-
-    /// Declares those of `<cstdint>`'s types that the source uses and does not declare, and in the
-    /// namespace `std` those that it has from there: the compiler has no such header. A line of its
-    /// own, before the first.
-    pub(super) fn sized_integers(&self) -> String {
-        const TYPES: [(&str, &str); 10] = [
-            ("int8_t", "signed char"),
-            ("int16_t", "short"),
-            ("int32_t", "int"),
-            ("int64_t", "long long"),
-            ("uint8_t", "unsigned char"),
-            ("uint16_t", "unsigned short"),
-            ("uint32_t", "unsigned int"),
-            ("uint64_t", "unsigned long long"),
-            ("intptr_t", "long"),
-            ("uintptr_t", "unsigned long"),
-        ];
-        fn words(text: &str) -> impl Iterator<Item = &str> {
-            text.split(|c| !is_name(c)).filter(|word| !word.is_empty())
-        }
-        let used: BTreeSet<&str> = words(&self.code).filter(|word| word.ends_with("_t")).collect();
-        let mut declared = Vec::new();
-        for statement in self.code.split(';') {
-            let mut given = words(statement);
-            let has = |word| words(statement).any(|given| given == word);
-            if statement.contains('=') && given.any(|given| given == "using") {
-                declared.extend(given.next());
-            } else if has("typedef") {
-                declared.extend(words(statement).last());
-            }
-        }
-        let is_missing =
-            |name: &&(&str, &str)| used.contains(name.0) && !declared.contains(&name.0);
-        let missing = TYPES.iter().filter(is_missing);
-        let mut line: String = missing.map(|(name, ty)| format!("typedef {ty} {name}; ")).collect();
-        // Those of the compiler's own are not in its namespace, either. Who writes to it knows
-        // best.
-        const OWN: [(&str, &str); 2] = [("size_t", "decltype(sizeof 0)"), ("ptrdiff_t", "long")];
-        let is_of_std = |name: &&(&str, &str)| self.code.contains(&format!("std::{}", name.0));
-        if !self.code.contains("namespace std") {
-            let of_std = TYPES.iter().chain(&OWN).filter(is_of_std);
-            line.extend(
-                of_std.map(|(name, ty)| format!("namespace std {{ typedef {ty} {name}; }} ")),
-            );
-        }
-        if !line.is_empty() {
-            line.push('\n');
-        }
-        line
     }
 
     fn before(&self, at: usize) -> &str {
