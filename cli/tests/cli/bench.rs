@@ -198,14 +198,20 @@ fn rows_of(run: &str) -> Vec<String> {
 fn the_readme_states_the_newest_results() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let newest = [
+        ("h200-2026-11-28-real", 4),
+        ("h200-2026-11-28-real-f64", 1),
+        ("h200-2026-11-28-real-f16", 3),
+        ("h200-2026-11-28-drawn", 4),
+        ("h200-2026-11-28-drawn-f64", 1),
+        ("h200-2026-11-28-drawn-f16", 3),
+    ];
+    let before = [
         ("h200-2026-11-27-real", 4),
         ("h200-2026-11-27-real-f64", 1),
         ("h200-2026-11-27-real-f16", 2),
         ("h200-2026-11-27-real-spmv-f16", 1),
         ("h100-2026-11-26-half", 5),
         ("h100-2026-11-26-half-f16", 4),
-    ];
-    let before = [
         ("h200-2026-11-27-large", 2),
         ("h200-2026-11-27", 4),
         ("h200-2026-11-27-f64", 1),
