@@ -1,6 +1,7 @@
 //! The one place that writes to the terminal: results to standard output, all else to standard
 //! error.
 
+use std::io::{self, Write as _};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -9,16 +10,20 @@ use indicatif::{ProgressBar, ProgressStyle};
 /// Where standard error is no terminal, progress is a line so often.
 const BETWEEN_LINES: Duration = Duration::from_secs(60);
 
-/// Writes a line.
-#[allow(clippy::print_stderr)]
+/// Writes a line. That standard error is closed or full cannot be told to anyone.
 pub(crate) fn say(line: &str) {
-    eprintln!("{line}");
+    let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
-/// Writes a result.
-#[allow(clippy::print_stdout)]
-pub(crate) fn print(result: &str) {
-    println!("{result}");
+/// Writes a result. A reader that has seen enough, such as `head`, is no error.
+pub(crate) fn print(result: &str) -> anyhow::Result<()> {
+    let mut stdout = io::stdout().lock();
+    match writeln!(stdout, "{result}").and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(anyhow::Error::new(error).context("writing to standard output"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// How far a command has come: a bar on a terminal, which goes when this is dropped, and a line

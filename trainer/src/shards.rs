@@ -116,12 +116,18 @@ impl Shards {
         Ok(age > self.lease)
     }
 
-    /// Takes a lost claim out of the way. Of several processes only one can rename it.
+    /// Takes a lost claim out of the way. Of several processes only one can rename it; what another
+    /// one has made in its place meanwhile is put back, unless there is one again.
     fn take_over(&self, number: u64, path: &Path) -> io::Result<()> {
         let aside =
             self.path(number, &format!("lost-{}-{}", std::process::id(), fastrand::u64(..)));
         match fs::rename(path, &aside) {
-            Ok(()) => fs::remove_file(&aside),
+            Ok(()) => {
+                if !self.is_lost(&aside)? {
+                    drop(fs::hard_link(&aside, path));
+                }
+                fs::remove_file(&aside)
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(error),
         }
@@ -218,6 +224,21 @@ mod tests {
         assert!(Shards::open(folder.path(), 1, LEASE).unwrap().claim().unwrap().is_none());
         claim.finish().unwrap();
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_claim_that_another_process_made_anew_is_not_taken_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut other = Shards::open(folder.path(), 1, LEASE).unwrap();
+        let claim = other.claim().unwrap().unwrap();
+        // It was a lost one when this process looked at it.
+        let shards = Shards::open(folder.path(), 1, LEASE).unwrap();
+        let path = folder.path().join("000000.claim");
+        shards.take_over(0, &path).unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        assert!(path.exists());
+        claim.finish().unwrap();
+        assert_eq!(shards.done().unwrap(), 1);
     }
 
     /// What may lie where a claim does, in a folder that anybody can write to.

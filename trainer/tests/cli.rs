@@ -159,7 +159,7 @@ fn beginner_and_dataset(folder: &Path, recordings: &Path) -> (PathBuf, PathBuf) 
 fn a_policy_is_improved_on_recordings_and_interrupted_runs_are_of_one_configuration() {
     let place = tempfile::tempdir().unwrap();
     let path = |name: &str| place.path().join(name);
-    small_recordings(3_000, &path("recorded"));
+    let small = small_recordings(3_000, &path("recorded"));
     let (model, dataset) = beginner_and_dataset(place.path(), &path("recorded"));
     let smaller = [
         ("iterations = 200", "iterations = 3"),
@@ -189,6 +189,11 @@ fn a_policy_is_improved_on_recordings_and_interrupted_runs_are_of_one_configurat
     let log = fs::read_to_string(output.join("log.jsonl")).unwrap();
     assert_eq!(log.lines().filter(|line| line.contains("gradient_norm")).count(), 3);
     assert!(ModelFile::read(&output.join("model.safetensors")).unwrap().optimizer.is_empty());
+    // So are other recordings.
+    assert!(small_recordings(4_500, &path("more")) > small);
+    let more = path("more");
+    let (code, _, said) = improve(&output, &["--recordings", more.to_str().unwrap()]);
+    assert!(code == Some(1) && said.contains("of another source of outcomes"), "{said}");
     // Another algorithm is another configuration, and has a folder of its own.
     let others = [recordings.as_slice(), &["--algorithm", "grpo"]].concat();
     let (code, _, said) = improve(&output, &others);
@@ -283,6 +288,22 @@ fn one_command_trains_a_policy_from_recordings_that_can_be_used() {
     let (code, _, said) = run("iterate", &arguments_of_rounds);
     assert!(code == Some(1) && said.lines().count() == 1, "{said}");
     assert!(said.starts_with("error: ") && !iterated.exists(), "{said}");
+    // Another split that the dataset does not have, and sizes that are no network's.
+    let dataset = output.join("dataset");
+    for (from, to, says) in [
+        ("split = \"no_real\"", "split = { leave_out = [\"heet\"] }", "names `heet`, of which"),
+        ("split = \"no_real\"", "split = { leave_out = [] }", "names no family"),
+        ("width = 16, heads = 2", "width = 17, heads = 2", "a multiple of its `heads`"),
+        ("width = 16, heads = 2", "width = 16, heads = 0", "a multiple of its `heads`"),
+    ] {
+        let text = fs::read_to_string(path("configurations/pretrain.toml")).unwrap();
+        assert!(text.contains(from), "{text}");
+        let (other, to_folder) = (path("other.toml"), path("of-other"));
+        fs::write(&other, text.replacen(from, to, 1)).unwrap();
+        let (code, _, said) =
+            run("pretrain", &[&other, "-d".as_ref(), &dataset, "-o".as_ref(), &to_folder]);
+        assert!(code == Some(1) && said.contains(says) && said.lines().count() == 1, "{said}");
+    }
     // Where networks cannot be trained, nothing is prepared for them.
     let elsewhere = path("elsewhere");
     let on_cuda: [&Path; 5] =

@@ -3,14 +3,15 @@ use std::sync::Arc;
 use sparserl_core::language::Program;
 use sparserl_core::matrix::{Csr, MatrixIdentity, Scalar};
 use sparserl_core::outcome::{Evaluation, Evaluator};
-use sparserl_core::pipeline::Made;
+use sparserl_core::pipeline::{Made, TOGETHER};
 use sparserl_core::results::ValueSource;
 use sparserl_gpu::store::recording::{Context, Recorder};
 
 use super::{CollectError, Collected};
 
-/// Programs between two measurements of the reference.
-pub const BETWEEN_REFERENCES: usize = 19;
+/// Programs between two measurements of the reference: each of the batches in which kernels are
+/// timed in turn has one.
+pub const BETWEEN_REFERENCES: usize = TOGETHER - 1;
 
 /// Who measures, and where that is written.
 #[derive(Debug)]

@@ -114,7 +114,7 @@ impl Ablate {
                 keep(self.improved(improvement, &config, first, (&dataset, &real))?)?;
             }
         }
-        print(&AblationTable::new(&results).to_string());
+        print(&AblationTable::new(&results).to_string())?;
         Ok(())
     }
 

@@ -96,7 +96,7 @@ impl Evaluate {
 
         let table = Table::new(&read_cases::<CaseResult>(&results)?);
         write_json(&self.measuring.output.join("table.json"), &table)?;
-        print(&table.to_string());
+        print(&table.to_string())?;
         Ok(())
     }
 }

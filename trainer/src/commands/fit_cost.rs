@@ -54,10 +54,10 @@ impl FitCost {
         let name = folder.file_name().unwrap_or(folder.as_os_str()).to_string_lossy().into_owned();
         let report = Report::new(name, &terms, CostConstants::FITTED, show("families left out"));
         drop(display);
+        print(&report.to_string())?;
         if let Some(path) = &self.output {
             write_json(path, &report)?;
         }
-        print(&report.to_string());
         Ok(())
     }
 }

@@ -60,9 +60,15 @@ pub(crate) fn open_gpu(number: u32) -> anyhow::Result<(GpuEvaluator, RecordingCo
     Ok((evaluator, context))
 }
 
+/// So many minutes.
+pub(super) fn duration(minutes: u64) -> Duration {
+    Duration::from_secs(minutes.saturating_mul(60))
+}
+
 /// When so many minutes are over; never, if none are said.
 pub(super) fn after(minutes: Option<u64>) -> Option<Instant> {
-    minutes.map(|minutes| Instant::now() + Duration::from_secs(60 * minutes))
+    // One that no clock reaches is none.
+    Instant::now().checked_add(duration(minutes?))
 }
 
 impl Measuring {
@@ -99,7 +105,7 @@ impl Measuring {
         let target = evaluator.facts().target;
         // Nothing is left behind where there is no GPU.
         results_folder(&self.output, asked)?;
-        let lease = Duration::from_secs(60 * self.lease);
+        let lease = duration(self.lease);
         let mut shards = Shards::open(&self.output.join("shards"), recipes.count(), lease)?;
         let recorder = Recorder::append_to(self.output.join("recordings"))?;
 

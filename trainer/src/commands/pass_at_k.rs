@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use clap::ValueEnum;
 use serde::Serialize;
@@ -15,6 +15,7 @@ use sparserl_trainer::corpus::Recipes;
 use sparserl_trainer::evaluation::{NamedPolicy, SampledCase, SampledTable, Sampling, read_cases};
 use sparserl_trainer::shards::Shards;
 
+use super::measuring::duration;
 use super::models::{self, NamedModel};
 use super::{Measuring, SERVE, results_folder, write_json};
 use crate::console::{ProgressDisplay, print, say};
@@ -89,7 +90,7 @@ impl PassAtK {
         }
         let table = SampledTable::new(&read_cases::<SampledCase>(&results)?, &settings.tries);
         write_json(&self.measuring.output.join("table.json"), &table)?;
-        print(&table.to_string());
+        print(&table.to_string())?;
         Ok(())
     }
 
@@ -114,7 +115,7 @@ impl PassAtK {
         let options = EmulationOptions::default();
         let mut emulator = EmulatorEvaluator::open(compilers, target.architecture, options)?;
         results_folder(&self.measuring.output, asked)?;
-        let lease = Duration::from_secs(60 * self.measuring.lease);
+        let lease = duration(self.measuring.lease);
         let mut shards =
             Shards::open(&self.measuring.output.join("shards"), recipes.count(), lease)?;
         let interruption = Interruption::watch()?;

@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use sparserl_trainer::dataset::{Dataset, prepare};
 use sparserl_trainer::measured::MeasuredCase;
 
+use super::train::INTERRUPTED;
 use super::{read_recordings, real_matrices};
 use crate::console::{ProgressDisplay, say};
 use crate::interruption::Interruption;
@@ -22,7 +23,8 @@ pub(crate) struct Prepare {
 
 impl Prepare {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
-        self.prepare().map(|_| ())
+        anyhow::ensure!(self.prepare()?, INTERRUPTED);
+        Ok(())
     }
 
     /// Whether all is prepared: it was not interrupted.

@@ -77,10 +77,10 @@ impl Replay {
             self.dataset.display()
         );
         let table = Table::new(&results);
+        print(&table.to_string())?;
         if let Some(path) = &self.output {
             write_json(path, &table)?;
         }
-        print(&table.to_string());
         Ok(())
     }
 }

@@ -1,11 +1,15 @@
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
 use sparserl_onnx_models::speeds::REGIMES;
 use sparserl_trainer::configuration::Stage;
+use sparserl_trainer::corpus::Split;
 use sparserl_trainer::dataset::Dataset;
 use sparserl_trainer::network::{Compute, ModelFile, on_device};
 use sparserl_trainer::stages::{Picks, Progress, StageConfig, StageRun};
 
+use super::train::INTERRUPTED;
 use crate::console::{ProgressDisplay, say};
 use crate::interruption::Interruption;
 
@@ -30,7 +34,8 @@ pub(crate) struct StageArgs {
 
 impl StageArgs {
     pub(crate) fn run(&self, stage: Stage) -> anyhow::Result<()> {
-        self.train(stage, &StageConfig::read(&self.configuration)?).map(|_| ())
+        let model = self.train(stage, &StageConfig::read(&self.configuration)?)?;
+        model.map(drop).context(INTERRUPTED)
     }
 
     /// The model, if the stage was not interrupted before its end.
@@ -53,6 +58,7 @@ pub(super) fn train(
     device: Compute,
 ) -> anyhow::Result<Option<PathBuf>> {
     let from = from.map(ModelFile::read).transpose()?;
+    check_split(dataset, &config.split)?;
     let interruption = Interruption::watch()?;
     let (display, mut loss) = (ProgressDisplay::new(), String::new());
     let run = StageRun {
@@ -86,6 +92,25 @@ pub(super) fn train(
         say(&line("cost model", &validation.cost_model));
     }
     Ok(finished.complete.then_some(finished.path))
+}
+
+/// Families that are left out have to be there: of one that is misspelt all would be trained on.
+fn check_split(dataset: &Dataset, split: &Split) -> anyhow::Result<()> {
+    let Split::LeaveOut(left_out) = split else { return Ok(()) };
+    let mut families = BTreeSet::new();
+    for matrix in &dataset.matrices {
+        let recipe = matrix.recipe()?;
+        families.extend(recipe.origins().into_iter().map(|(family, _)| family.to_owned()));
+    }
+    anyhow::ensure!(!left_out.is_empty(), "`leave_out` names no family");
+    if let Some(name) = left_out.iter().find(|&name| !families.contains(name)) {
+        let families: Vec<&str> = families.iter().map(String::as_str).collect();
+        anyhow::bail!(
+            "`leave_out` names `{name}`, of which the dataset has no matrix; it has {}",
+            families.join(", ")
+        );
+    }
+    Ok(())
 }
 
 fn line(of: &str, picks: &Picks) -> String {

@@ -37,13 +37,13 @@ pub enum DatasetError {
         source: io::Error,
     },
     /// It does not begin like a dataset of this version.
-    #[error("`{}` is no dataset of this version: prepare it anew", path.display())]
+    #[error("`{}` is no dataset of this version: remove it, and prepare it anew", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
     },
     /// Its content is not what was written.
-    #[error("the dataset `{}` is damaged or cut short: prepare it anew", path.display())]
+    #[error("the dataset `{}` is damaged or cut short: remove it, and prepare it anew", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,

@@ -73,6 +73,7 @@ pub fn prepare<E: Send>(
     save: impl Fn(&Dataset) -> Result<(), E> + Sync,
 ) -> Result<(Dataset, Prepared), PrepareError<E>> {
     let groups = groups(cases);
+    let before = known.fingerprint();
     let mut known = blocks(known);
     let mut blocks: Vec<Option<Block>> = Vec::new();
     for group in &groups {
@@ -121,7 +122,8 @@ pub fn prepare<E: Send>(
     });
     let (blocks, _) = blocks.into_inner().unwrap_or_else(PoisonError::into_inner);
     let (dataset, prepared) = (joined(&blocks), prepared(&blocks));
-    if !missing.is_empty() {
+    // What is no longer asked for goes, too.
+    if !missing.is_empty() || dataset.fingerprint() != before {
         save(&dataset).map_err(PrepareError::Save)?;
     }
     results.into_iter().collect::<Result<(), _>>()?;
@@ -381,6 +383,9 @@ mod tests {
         let mut older = part;
         older.cases[1].programs.pop();
         assert_eq!(prepare_all(&cases, older), (whole.clone(), 1));
+        // What is no longer asked for goes, and the order is that of the cases.
+        let (part, _) = prepare_all(&cases[3..], Dataset::empty());
+        assert_eq!(prepare_all(&cases[3..], whole.clone()), (part, 1));
         // Interrupted after two matrices, the second run has the same in the end.
         let asked = AtomicUsize::new(0);
         let go_on = || asked.fetch_add(1, Ordering::Relaxed) < 2;

@@ -10,10 +10,10 @@ use sparserl_core::task::Task;
 
 use super::result::write_case;
 use super::{CaseResult, ONE_REGIME, Oracle, Picks, TimedProgram};
-use crate::collect::{Experiment, Measure, Stopped};
+use crate::collect::{BETWEEN_REFERENCES, Experiment, Measure, Stopped};
 use crate::configuration::Contests;
 use crate::corpus::Recipe;
-use crate::measured::{MeasuredCase, MeasuredProgram};
+use crate::measured::{MeasuredCase, MeasuredProgram, median};
 use crate::proposals::reference;
 
 /// The fastest so many programs of the search are timed in the end, for each regime.
@@ -23,6 +23,9 @@ const RECORDED: usize = 12;
 
 /// Choosers that are asked for an objective.
 pub type Contestants<'a> = Vec<(Objective, Vec<Box<dyn Chooser + 'a>>)>;
+
+/// Seconds in each of [`ONE_REGIME`], where something was timed.
+type Times = [Option<f64>; ONE_REGIME.len()];
 
 /// Compares choosers with each other and with a search.
 pub struct Contest<'a> {
@@ -100,10 +103,10 @@ impl Experiment for Contest<'_> {
 
         let found = cold.iter().chain(&warm).map(|(_, program)| *program);
         let all = distinct(picked.iter().copied().chain(found));
-        let outcomes = measure(&all)?;
+        let times = timed_beside([coldest, warmest], &all, measure)?;
         let timed = |program: &Program| {
-            let place = all.iter().position(|other| other == program);
-            TimedProgram::new(program, place.and_then(|place| outcomes.get(place)))
+            let [cold, warm] = times.get(program).copied().unwrap_or_default();
+            TimedProgram { program: program.to_string(), cold, warm }
         };
         let before = recorded.into_iter().flat_map(|case| &case.programs);
         let before = before.filter(|known| !searches[0].knows(&known.program)).count();
@@ -162,6 +165,35 @@ fn search<'m>(
     Ok(searches)
 }
 
+/// Seconds of programs in each of [`ONE_REGIME`], as if all were timed in turn: each is, with the
+/// program that was `fastest` in the regime, and what that takes more or less from batch to batch
+/// is taken out.
+fn timed_beside(
+    fastest: [&Program; ONE_REGIME.len()],
+    programs: &[Program],
+    measure: &mut Measure<'_>,
+) -> Result<BTreeMap<Program, Times>, Stopped> {
+    let mut times: BTreeMap<Program, Times> = BTreeMap::new();
+    let mut of_fastest = Times::default();
+    for some in programs.chunks(BETWEEN_REFERENCES - ONE_REGIME.len()) {
+        let asked = distinct(fastest.into_iter().chain(some));
+        let outcomes = measure(&asked)?;
+        for (place, (_, regime)) in ONE_REGIME.into_iter().enumerate() {
+            let seconds = |program: &Program| {
+                let at = asked.iter().position(|other| other == program)?;
+                median(outcomes.get(at)?, regime)
+            };
+            let Some(here) = seconds(fastest[place]) else { continue };
+            let first = *of_fastest[place].get_or_insert(here);
+            for program in &asked {
+                let scaled = seconds(program).map(|own| own * first / here);
+                times.entry(program.clone()).or_default()[place] = scaled;
+            }
+        }
+    }
+    Ok(times)
+}
+
 /// The fastest programs of a case in each regime.
 fn fastest_of(case: &MeasuredCase) -> Vec<&Program> {
     let of_regime = |(_, regime)| {
@@ -178,4 +210,68 @@ fn fastest_of(case: &MeasuredCase) -> Vec<&Program> {
 fn distinct<'p>(programs: impl IntoIterator<Item = &'p Program>) -> Vec<Program> {
     let mut seen = BTreeSet::new();
     programs.into_iter().filter(|program| seen.insert(*program)).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use sparserl_core::outcome::{Measurement, Outcome, Samples, Timing};
+
+    use super::*;
+
+    #[test]
+    fn what_drifts_from_batch_to_batch_is_taken_out() {
+        let program = |block: u32, lanes: u32| {
+            let part = "keep csr index=u32 values=plain cache=cached vector=1";
+            let text =
+                format!("sparserl 6\nspmv f32\nblock {block}\n{part} lanes={lanes} unroll=1\n");
+            Program::parse(&text).unwrap()
+        };
+        let blocks = [64, 128, 256, 512];
+        let programs = blocks.map(|block| [1, 2, 4, 8, 16, 32].map(|lanes| program(block, lanes)));
+        let wide = blocks.map(|block| {
+            [1, 2, 4, 8, 16, 32].map(|lanes| {
+                let text = program(block, lanes).to_string().replace("unroll=1", "unroll=4");
+                Program::parse(&text).unwrap()
+            })
+        });
+        let programs: Vec<Program> = programs.into_iter().chain(wide).flatten().collect();
+        // As they come, from 1 to 48 µs; clocks fall by a tenth with each batch, and one is wrong.
+        let own = |program: &Program| programs.iter().position(|other| other == program).unwrap();
+        let mut batches = 0;
+        let mut measure = |asked: &[Program]| {
+            let slower = 1.1_f64.powi(batches);
+            batches += 1;
+            let outcome = |program: &Program| {
+                let seconds = 1e-6 * (own(program) + 1) as f64 * slower;
+                let samples = |seconds: f64| Samples::try_from(vec![seconds]).ok();
+                let (cold, warm) = (samples(2.0 * seconds), samples(seconds));
+                match own(program) {
+                    7 => Outcome::CompileFailed { reason: "no".to_owned() },
+                    _ => Outcome::Measured(Measurement {
+                        checks: 1,
+                        worst_ratio: 0.5,
+                        timing: Timing { cold, warm, back_to_back: None },
+                    }),
+                }
+            };
+            Ok(asked.iter().map(outcome).collect())
+        };
+        let fastest = [&programs[1], &programs[0]];
+        let times = timed_beside(fastest, &programs, &mut measure).unwrap();
+        assert_eq!((batches, times.len()), (2, programs.len()));
+        for (place, program) in programs.iter().enumerate() {
+            let [cold, warm] = times[program];
+            let near =
+                |time: Option<f64>, expected: f64| (time.unwrap() / expected - 1.0).abs() < 1e-9;
+            if place == 7 {
+                assert_eq!((cold, warm), (None, None));
+            } else {
+                let expected = 1e-6 * (place + 1) as f64;
+                assert!(
+                    near(cold, 2.0 * expected) && near(warm, expected),
+                    "{place}: {cold:?} {warm:?}"
+                );
+            }
+        }
+    }
 }

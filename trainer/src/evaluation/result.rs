@@ -4,11 +4,9 @@ use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use sparserl_core::language::Program;
-use sparserl_core::outcome::{Outcome, Regime};
+use sparserl_core::outcome::Regime;
 use sparserl_core::task::Task;
 
-use crate::measured::median;
 use crate::whole_file::write_json;
 
 /// What was found out about all choosers on one matrix and task.
@@ -73,12 +71,6 @@ pub struct TimedProgram {
 }
 
 impl TimedProgram {
-    pub(super) fn new(program: &Program, outcome: Option<&Outcome>) -> Self {
-        let time = |regime| median(outcome?, regime);
-        let (cold, warm) = (time(Regime::Cold), time(Regime::Warm));
-        Self { program: program.to_string(), cold, warm }
-    }
-
     /// Seconds in a regime.
     #[must_use]
     pub fn seconds(&self, regime: Regime) -> Option<f64> {
@@ -102,7 +94,8 @@ pub enum ResultError {
         source: io::Error,
     },
     /// A file holds something else.
-    #[error("`{}` is no result of an evaluation: {source}; move it out of the folder", path.display())]
+    #[error("`{}` is no result of an evaluation: {source}; to have it made again, \
+         remove it and what `shards` has of its number", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
@@ -133,7 +126,12 @@ pub(super) fn write_case(
 pub fn read_cases<C: DeserializeOwned>(folder: &Path) -> Result<Vec<C>, ResultError> {
     let read = |path: &Path, source| ResultError::Read { path: path.to_owned(), source };
     let mut paths = Vec::new();
-    for entry in fs::read_dir(folder).map_err(|source| read(folder, source))? {
+    let entries = match fs::read_dir(folder) {
+        // Nothing is done yet.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(|source| read(folder, source))?,
+    };
+    for entry in entries {
         let path = entry.map_err(|source| read(folder, source))?.path();
         if path.extension().is_some_and(|extension| extension == "json") {
             paths.push(path);

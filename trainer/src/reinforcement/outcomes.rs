@@ -74,6 +74,8 @@ pub struct Known(HashMap<(String, Task, Target), HashMap<Vec<u8>, Judgement>>);
 #[derive(Clone, Debug)]
 pub struct RecordedOutcomes {
     known: Known,
+    /// Of what was recorded.
+    fingerprint: u64,
 }
 
 impl Judgement {
@@ -153,6 +155,19 @@ impl Known {
         self.0.get(&key(dataset, case)?)?.get(&token_ids(program)).copied()
     }
 
+    /// A number that is another one for other outcomes, whatever their order.
+    fn fingerprint(&self) -> u64 {
+        let mut sum = 0_u64;
+        for (case, programs) in &self.0 {
+            for known in programs {
+                let hash = blake3::hash(format!("{case:?} {known:?}").as_bytes());
+                let (first, _) = hash.as_bytes().split_first_chunk().unwrap_or((&[0; 8], &[]));
+                sum = sum.wrapping_add(u64::from_le_bytes(*first));
+            }
+        }
+        sum
+    }
+
     /// Notes what became of a program for a case of a dataset.
     pub(super) fn add(
         &mut self,
@@ -191,7 +206,8 @@ impl RecordedOutcomes {
     /// Answers with what is known.
     #[must_use]
     pub fn new(known: Known) -> Self {
-        Self { known }
+        let fingerprint = known.fingerprint();
+        Self { known, fingerprint }
     }
 }
 
@@ -241,6 +257,6 @@ impl Outcomes for RecordedOutcomes {
     }
 
     fn description(&self) -> String {
-        "recordings".to_owned()
+        format!("recordings {:016x}", self.fingerprint)
     }
 }

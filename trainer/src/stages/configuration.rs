@@ -129,6 +129,12 @@ impl StageConfig {
         if shares.iter().any(|share| !(0.0..=1.0).contains(share)) || best + legal + illegal > 1.0 {
             return Some("shares must be from 0 to 1, and those of programs not more together");
         }
+        if self.network.clone().check().is_err() {
+            return Some(
+                "`network` must have a `width` from 1 to 4096 that is a multiple of its `heads`, at \
+                 most 64 layers, and a `speed_width` from 1 to 4096",
+            );
+        }
         let positive = [self.learning_rate, self.near, self.temperature];
         let not_negative = [noise, self.last_learning_rate];
         let finite = |x: &f64| x.is_finite();
