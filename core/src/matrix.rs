@@ -35,5 +35,5 @@ pub use identity::{Fingerprint, MatrixIdentity, ParseFingerprintError};
 pub(crate) use offsets::KeptOffsets;
 pub use offsets::{Offsets, OffsetsView};
 pub use plausible::Absurd;
-pub use sample::{RowSample, middle_rows, sample_rows};
+pub use sample::{RowSample, middle_rows, sample_rows, without_empty_columns};
 pub use scalar::{AnyScalars, Scalar};

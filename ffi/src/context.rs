@@ -99,9 +99,16 @@ impl Context {
         // Known from earlier contexts where nothing has changed since: no process is started then.
         let known = compiler.version();
         known.map_err(|error| Failure::new(Status::NoCompiler, error))?;
+        let policy = OnceLock::new();
+        // Those within the library are made ready when they are first needed.
+        if let PolicySource::Exported(_) = &options.policy {
+            let opened = OpenedPolicy::open(&options.policy, &Engine::Embedded);
+            let opened = opened.map_err(|error| Failure::new(Status::File, error))?;
+            let _ = policy.set(Ok(opened));
+        }
         Ok(Self {
             policy_source: options.policy,
-            policy: OnceLock::new(),
+            policy,
             server,
             pool,
             compiler,

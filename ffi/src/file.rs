@@ -185,7 +185,7 @@ impl Plan {
                 cubins.push(if length == 0 {
                     None
                 } else {
-                    Some(decode(own).filter(Cubin::is_whole).ok_or_else(damaged)?)
+                    Some(decode(own).ok_or_else(damaged)?)
                 });
             }
             let program = Program::parse(&side.program).map_err(|_| damaged())?;

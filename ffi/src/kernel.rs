@@ -11,7 +11,9 @@ use sparserl_core::codegen::{
 use sparserl_core::kernel::Kernel;
 use sparserl_core::language::Program;
 use sparserl_core::layout::{PackError, Packed, pack};
-use sparserl_core::matrix::{CsrView, Scalar, middle_rows, sample_rows};
+use sparserl_core::matrix::{
+    Csr, CsrView, Scalar, middle_rows, sample_rows, without_empty_columns,
+};
 use sparserl_core::task::Values;
 use sparserl_gpu::compile::nvrtc::Cubin;
 use sparserl_gpu::emulated::{EmulationOptions, EmulatorEvaluator};
@@ -362,15 +364,11 @@ impl Recipe<'_> {
         let columns = program.task.operation.columns() as usize;
         let entries =
             (EPILOGUE_SAMPLE * SAMPLE_COLUMNS / columns).clamp(LEAST_SAMPLE, EPILOGUE_SAMPLE);
-        let sample = sample_rows(matrix, entries).matrix;
+        let pack = |sample: Csr<T>| pack(without_empty_columns(sample.view()).view(), program);
         // Few programs fit one run of rows only.
-        let packed = match pack(sample.view(), program) {
-            Ok(packed) => packed,
-            Err(_) => {
-                let sample = middle_rows(matrix, entries).matrix;
-                pack(sample.view(), program).map_err(|error| misfit(&error))?
-            }
-        };
+        let packed = pack(sample_rows(matrix, entries).matrix)
+            .or_else(|_| pack(middle_rows(matrix, entries).matrix))
+            .map_err(|error| misfit(&error))?;
         let judged = emulator
             .judge_ending(&Arc::new(packed), ending)
             .map_err(|error| epilogue_failure(&format!("it cannot be checked: {error}")))?;

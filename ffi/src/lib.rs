@@ -9,7 +9,7 @@
 //!
 //! - [`api`] is every function of the header, with its documentation; all it does is to read
 //!   arguments. Each call goes through `status::call`: no panic gets out, and the text of an error
-//!   is kept for the thread.
+//!   is kept for the thread. `float_environment` keeps the caller's out of the way.
 //! - `handle` gives out handles that are never dereferenced: one that was destroyed, or is of
 //!   another kind, is an error and no crash.
 //! - `plan` is what a plan is; `make` makes it; `search` finds better programs for it, and
@@ -26,6 +26,7 @@ mod effort;
 mod epilogue;
 mod execute;
 mod file;
+mod float_environment;
 mod handle;
 #[cfg(target_os = "linux")]
 mod huge_pages;

@@ -190,6 +190,9 @@ fn csr_kernel(
         }
         Ok((last?, answers))
     }
+    if op == Op::Transpose {
+        matrix.has_room_to_transpose()?;
+    }
     let origins = options.values_variable.then(|| origins(matrix, op));
     let recipe = Recipe { context, epilogue, dense: options.dense, origins, memory_limit };
     with_view!(entries(matrix, op), view => make(&recipe, view, task))

@@ -169,6 +169,22 @@ impl Matrix {
         })
     }
 
+    /// Whether the host has room for Aᵀ: a wide matrix of few entries must not end the program.
+    pub(crate) fn has_room_to_transpose(&self) -> Result<(), Failure> {
+        if self.transposed.get().is_some() {
+            return Ok(());
+        }
+        let (cols, nnz) = with_view!(&self.entries, view => (view.cols(), view.nnz()));
+        // Row offsets, as they are counted and as they are kept; rows, values and where they were.
+        let bytes = 2 * size_of::<u64>() * (cols + 1) + 2 * size_of::<[u64; 2]>() * nnz;
+        Vec::<u8>::new().try_reserve_exact(bytes).map_err(|_| {
+            let text = format!(
+                "the transposed matrix, of {cols} rows, takes {bytes} bytes, which the host has no room for"
+            );
+            Failure::new(Status::OutOfMemory, text)
+        })
+    }
+
     /// Aᵀ.
     pub(crate) fn transposed(&self) -> &Entries {
         self.transposed.get_or_init(|| with_view!(&self.entries, view => transpose(view).into()))

@@ -226,11 +226,14 @@ impl Options {
                 context.policy = match given.text()?.as_str() {
                     "learned" => PolicySource::Learned,
                     "cost" => PolicySource::Cost,
+                    "" => {
+                        return Err(given.refused("learned, cost or a folder, found an empty text"));
+                    }
                     folder => PolicySource::Exported(folder.into()),
                 };
             }
             Key::CacheFolder => {
-                context.cache_folder = Some(given.text()?.into());
+                context.cache_folder = Some(given.path("a folder")?);
             }
             Key::Device => {
                 let device = given.i32()?;
@@ -246,7 +249,7 @@ impl Options {
                 context.log = Some(given.log()?).filter(|log| log.function.is_some());
             }
             Key::Server => {
-                context.server = Some(given.text()?.into());
+                context.server = Some(given.path("a program")?);
             }
             Key::ExpectedCalls => {
                 plan.expected_calls = given.u64()?;
@@ -394,6 +397,15 @@ impl Given<'_> {
             Ok(text) if !text.contains('\0') => Ok(text.to_owned()),
             _ => Err(self.refused("a text in UTF-8 and its length")),
         }
+    }
+
+    /// A path, which has a name.
+    fn path(&self, of: &str) -> Result<PathBuf, Failure> {
+        let path = self.text()?;
+        if path.is_empty() {
+            return Err(self.refused(&format!("the path of {of}, found an empty text")));
+        }
+        Ok(path.into())
     }
 
     fn log(&self) -> Result<Log, Failure> {

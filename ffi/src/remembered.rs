@@ -1,5 +1,6 @@
-//! What the policy has chosen before, kept on disk: for a matrix of the same pattern it is not
-//! asked again, though every run of a program makes its plans anew.
+//! What the policy has chosen before, or what was measured to be fastest, kept on disk: for a
+//! matrix of the same pattern it is not asked again, though every run of a program makes its plans
+//! anew.
 //!
 //! An entry is named after the hash of all that choices depend on. It is written whole or not at
 //! all, and one that cannot be read is made anew.
@@ -76,9 +77,14 @@ impl Remembered {
             return Ok(choices);
         }
         let choices = choose()?;
-        // All is well without: the next time costs as much.
-        drop(keep(&self.folder, &case.name(), &choices));
+        self.keep(case, &choices);
         Ok(choices)
+    }
+
+    /// Keeps what is known to be best for a case, in place of what was there.
+    pub(crate) fn keep(&self, case: &Case<'_>, choices: &[Choice]) {
+        // All is well without: the next time costs as much.
+        drop(keep(&self.folder, &case.name(), choices));
     }
 }
 
@@ -144,6 +150,8 @@ mod tests {
         assert_eq!(fetch(&case("b", 4)), 3);
         let beside = Some(&chosen[0].program);
         assert_eq!(fetch(&Case { beside, ..case("b", 4) }), 4);
+        remembered.keep(&case("c", 4), &[]);
+        assert_eq!(remembered.find(&case("c", 4)), Some(Vec::new()));
         let path = folder.path().join("choices").join(case("a", 4).name());
         let entry = fs::read_to_string(&path).unwrap();
         let damages = [&entry[1..], &entry.replace("f64", "f32"), "[]x", "[[\"sparserl 6\", 1.0]]"];

@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use sparserl_core::decode::{Choice, Choices as _, PolicyError, PolicyInput};
-use sparserl_core::kernel::Kernel;
+use sparserl_core::kernel::{Candidate, Kernel};
 use sparserl_core::language::Program;
 use sparserl_core::layout::CostModel;
 use sparserl_core::matrix::{CsrView, Scalar};
-use sparserl_core::outcome::{Objective, Outcome, Regime};
+use sparserl_core::outcome::{Evaluator as _, Objective, Outcome, Regime};
 use sparserl_core::pipeline::{self, BATCH, Budget, PipelineError, Request, Tools};
 use sparserl_core::results::ranking;
 use sparserl_core::structure::{Answers, MatrixStats};
@@ -30,7 +30,7 @@ use crate::effort::{self, Effort};
 use crate::kernel::{Known, PlanKernel};
 use crate::matrix::Matrix;
 use crate::plan::Plan;
-use crate::remembered::Case;
+use crate::remembered::{Case, Remembered};
 use crate::side::{Op, origins};
 use crate::status::{Failure, Status};
 
@@ -99,23 +99,23 @@ pub(crate) fn better<T: Scalar>(
         return Ok(over);
     }
     let mut offered = LazyCell::new(|| policy.choices(&input, OBJECTIVE));
+    let case = |count, beside| {
+        let is_fixed = plan.task.values == Values::Fixed;
+        Case {
+            pattern: match op {
+                Op::None => Cow::Borrowed(whole.pattern()),
+                Op::Transpose => Cow::Owned(whole.transposed_pattern()),
+            },
+            distinct_values: is_fixed.then(|| stats.distinct_values()).flatten(),
+            task: plan.task,
+            target: context.target,
+            policy,
+            beside,
+            count,
+        }
+    };
     // None where nothing is remembered of a case that only that is wanted for.
     let mut choose = |considered: usize, beside| -> Result<Option<Vec<Choice>>, Failure> {
-        let case = || {
-            let is_fixed = plan.task.values == Values::Fixed;
-            Case {
-                pattern: match op {
-                    Op::None => Cow::Borrowed(whole.pattern()),
-                    Op::Transpose => Cow::Owned(whole.transposed_pattern()),
-                },
-                distinct_values: is_fixed.then(|| stats.distinct_values()).flatten(),
-                task: plan.task,
-                target: context.target,
-                policy,
-                beside,
-                count: considered,
-            }
-        };
         let choose = || {
             let choices = offered.first(considered)?;
             match beside {
@@ -123,6 +123,7 @@ pub(crate) fn better<T: Scalar>(
                 None => Ok(choices),
             }
         };
+        let case = || case(considered, beside);
         let Some(mut choices) = choices_of(plan, effort, case, choose)? else { return Ok(None) };
         if let Some(left) = plan.memory_left() {
             choices.retain(|choice| costs.cost(&choice.program).matrix_bytes <= left);
@@ -171,7 +172,15 @@ pub(crate) fn better<T: Scalar>(
                 return Ok(abandoned());
             }
             match measured {
-                Ok(measured) => Some(measured),
+                Ok(measured) => {
+                    // Later plans, of too few calls to measure, take what was fastest.
+                    if let Some(remembered) = remembered(plan) {
+                        let gains = measured.iter().filter(|chosen| chosen.program != csr);
+                        let gains: Vec<Choice> = gains.filter_map(Chosen::gain).collect();
+                        remembered.keep(&case(CHOSEN + SPARE, Some(&csr)), &gains);
+                    }
+                    Some(measured)
+                }
                 Err(why) => {
                     context.say(&format!("nothing could be measured: {why}"));
                     if let Some(over) = over() {
@@ -218,6 +227,12 @@ pub(crate) fn better<T: Scalar>(
     Err(refused.unwrap_or_else(|| Failure::internal("no program was found right")))
 }
 
+/// What was chosen for earlier plans. A deterministic plan has the same in every run, whatever
+/// stands in a folder.
+fn remembered(plan: &Plan) -> Option<&Remembered> {
+    plan.context.remembered.as_ref().filter(|_| !plan.options.deterministic)
+}
+
 /// What the policy chooses for a case, or has chosen for an earlier plan; none where only that is
 /// wanted, and nothing is remembered. The case costs a hash of the pattern, and is made only where
 /// choices are remembered.
@@ -227,9 +242,7 @@ fn choices_of<'a>(
     case: impl FnOnce() -> Case<'a>,
     choose: impl FnOnce() -> Result<Vec<Choice>, PolicyError>,
 ) -> Result<Option<Vec<Choice>>, Failure> {
-    // A deterministic plan has the same in every run, whatever stands in a folder.
-    let remembered = plan.context.remembered.as_ref().filter(|_| !plan.options.deterministic);
-    let choices = match (effort, remembered) {
+    let choices = match (effort, remembered(plan)) {
         (Effort::Remember, remembered) => {
             return Ok(remembered.and_then(|remembered| remembered.find(&case())));
         }
@@ -270,6 +283,15 @@ struct Chosen {
     /// Its kernel as it was judged, where one was made and kept.
     judged: Option<Kernel<Cubin>>,
     known: Known,
+}
+
+impl Chosen {
+    /// The program with the speed over plain CSR that was measured, in log2; none where it is not
+    /// faster.
+    fn gain(&self) -> Option<Choice> {
+        let score = (self.known.csr? / self.known.measured?).log2();
+        (score > 0.0).then(|| Choice { program: self.program.clone(), score })
+    }
 }
 
 /// Programs in the order of the policy, with the times that their gains over plain CSR make of its
@@ -354,9 +376,10 @@ fn measure<T: Scalar>(
         }
         now.saturating_add(time.saturating_mul(leaps.fetch_add(1, Ordering::Relaxed) + 1))
     };
+    let made = [plain];
     let tools = Tools {
         compiler: Some(&context.compiler),
-        made: &[plain],
+        made: &made,
         evaluator: Some(&mut evaluator),
         check: None::<&mut Infallible>,
         clock: &clock,
@@ -375,16 +398,26 @@ fn measure<T: Scalar>(
     let regime = Regime::Warm;
     let median = |outcome: &Outcome| outcome.measurement()?.timing.median(regime);
     let outcomes = &evaluation.outcomes;
-    let csr = outcomes.first().and_then(median);
-    let best = evaluation.baselines.iter().filter_map(|baseline| baseline.median(regime));
-    let cusparse = best.min_by(f64::total_cmp);
     let right = ranking(outcomes, OBJECTIVE);
     let first_batch = right.first().map(|index| index / BATCH);
     let mut kept = generated.artefacts.into_iter().next().map(|artefact| artefact.kernel);
+    // Clocks drift: where the fastest was not measured in turn with plain CSR, it is once more.
+    let is_apart = first_batch.is_some_and(|batch| batch > 0);
+    let in_turn = kept.as_ref().filter(|_| is_apart).and_then(|fastest| {
+        let pair = [&made[0], fastest].map(Candidate::Kernel);
+        evaluator.judge_all(matrix, &pair).ok()
+    });
     let chosen = right.iter().zip(1..).filter_map(|(&index, place)| {
         let program = choices.get(index)?.program.clone();
         let judged = kept.take_if(|kernel| kernel.packed.program == program);
-        let measured = outcomes.get(index).and_then(median);
+        // Plain CSR is the first of each.
+        let (of, own, is_in_turn) = match &in_turn {
+            Some(again) if judged.is_some() => (again, 1, true),
+            _ => (&evaluation, index, index / BATCH == 0),
+        };
+        let own = of.outcomes.get(own).filter(|outcome| outcome.is_right())?;
+        let measured = median(own);
+        let csr = of.outcomes.first().filter(|_| is_in_turn).and_then(median);
         let gain = match (measured, csr) {
             (Some(own), Some(csr)) if index != 0 => {
                 format!(", {:.2} times as fast as plain CSR", csr / own)
@@ -398,8 +431,8 @@ fn measure<T: Scalar>(
         };
         let (count, name) = (outcomes.len(), &gpu.facts.name);
         let why = format!("{which} {rank} of {count} programs measured on {name}{gain}");
-        // Clocks drift: the baselines are those that were measured in turn with the fastest.
-        let cusparse = cusparse.filter(|_| first_batch == Some(index / BATCH));
+        // The baselines are those that were measured in turn with the fastest.
+        let cusparse = of.best_baseline(regime).filter(|_| first_batch == Some(index / BATCH));
         let predicted = costs.cost(&program).seconds;
         let known = Known { predicted, measured, csr, cusparse, why, ..Known::default() };
         Some(Chosen { program, judged, known })

@@ -7,6 +7,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use crate::float_environment::FloatEnvironment;
 use crate::types;
 
 /// A status of the API.
@@ -113,6 +114,7 @@ thread_local! {
 /// Does what a function of the API does. Whatever goes wrong, its text is kept for this thread, and
 /// no panic gets to the caller.
 pub(crate) fn call(act: impl FnOnce() -> Result<(), Failure>) -> i32 {
+    let _usual = FloatEnvironment::usual();
     let failure = match catch_unwind(AssertUnwindSafe(act)) {
         Ok(Ok(())) => return Status::Success as i32,
         Ok(Err(failure)) => failure,

@@ -20,6 +20,9 @@ const OPENING: &str = "\
 // written, and sparserl_last_error() says why in one line. Statuses, options, types and keys keep
 // their numbers, and functions their parameters, in all versions with the same major number.
 //
+// A process that was forked from one with a context has no threads to work for it: calls there
+// wait for ever. Threads that call need a stack of 256 KiB.
+//
 // With SPARSERL_VERBOSE=1 a line is printed for each plan when the program ends.
 //
 // Written by cbindgen from ffi/src/types.rs and ffi/src/api.rs; do not edit.

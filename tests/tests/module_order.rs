@@ -146,8 +146,9 @@ const EMULATOR: [&str; 11] = [
 ];
 
 /// All modules of `ffi`, likewise.
-const FFI: [&str; 30] = [
+const FFI: [&str; 31] = [
     "types",
+    "float_environment",
     "status",
     "options",
     "scatter",

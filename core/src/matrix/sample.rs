@@ -1,6 +1,6 @@
 //! Some rows of a matrix that stand for all of it, where all would take too long.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -11,6 +11,9 @@ use crate::random::SplitMix64;
 /// Rows that stay together, and begin at a multiple of this: layouts store rows in blocks, chunks
 /// and diagonals, which single rows would not show.
 const RUN: usize = 64;
+/// Neighbouring columns that stay where one of them has an entry: a multiple of all sides of
+/// blocks.
+const GROUP: u32 = 24;
 
 /// Rows of a matrix, in their order and with all its columns.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,6 +70,31 @@ pub fn middle_rows<T: Scalar>(matrix: CsrView<'_, T>, most: usize) -> RowSample<
         chosen.take_around(middle, chosen.left, chosen.left);
     }
     chosen.finish()
+}
+
+/// The matrix without columns that have no entry, so that a product with some of its rows needs no
+/// more of a dense matrix than these read. Columns go in groups of neighbours: blocks of any side
+/// stay blocks, and diagonals of neighbouring rows stay diagonals.
+#[must_use]
+pub fn without_empty_columns<T: Scalar>(matrix: CsrView<'_, T>) -> Csr<T> {
+    let groups: BTreeSet<u32> = matrix.columns().iter().map(|column| column / GROUP).collect();
+    let width = GROUP as usize;
+    // The last one may reach past the last column.
+    let last = groups.last().map_or(1, |&last| matrix.cols() - last as usize * width).min(width);
+    let cols = (groups.len().saturating_sub(1) * width + last).min(matrix.cols());
+    let places: BTreeMap<u32, u32> = groups.into_iter().zip(0..).collect();
+    let (mut offsets, mut columns) = (vec![0], Vec::with_capacity(matrix.nnz()));
+    for row in 0..matrix.rows() {
+        for &column in matrix.row(row).0 {
+            // Each group has one.
+            let place = places.get(&(column / GROUP)).copied().unwrap_or_default();
+            columns.push(place * GROUP + column % GROUP);
+        }
+        offsets.push(columns.len() as u64);
+    }
+    // Columns of a row keep their order, and stay different.
+    let offsets = Offsets::U64(offsets).narrowed();
+    Csr::from_valid(matrix.rows(), cols, offsets, columns, matrix.values().to_vec())
 }
 
 /// The first, the last and the longest row, and of each power of two in which there are lengths the
@@ -251,6 +279,32 @@ mod tests {
         assert_eq!(sample.shortened, 1);
         let longest = (0..sample.matrix.rows()).map(|row| sample.matrix.view().row_len(row)).max();
         assert!(longest.unwrap() > 100, "{longest:?}");
+    }
+
+    #[test]
+    fn columns_without_entries_are_left_out() {
+        let matrix = generate::stencil5(400, 400);
+        let middle = middle_rows(matrix.view(), 2_000).matrix;
+        let narrow = without_empty_columns(middle.view());
+        // Three runs of some 400 columns.
+        assert!(narrow.cols() < 1_400, "{}", narrow.cols());
+        assert_eq!(
+            (narrow.rows(), narrow.view().values()),
+            (middle.rows(), middle.view().values())
+        );
+        let mut shifts = BTreeMap::new();
+        for row in 0..middle.rows() {
+            let (before, after) = (middle.view().row(row).0, narrow.view().row(row).0);
+            assert!(after.windows(2).all(|pair| pair[0] < pair[1]));
+            for (&before, &after) in before.iter().zip(after) {
+                assert_eq!(before % GROUP, after % GROUP);
+                assert_eq!(*shifts.entry(before / GROUP).or_insert(before - after), before - after);
+            }
+        }
+        let whole = generate::banded(100, 3, 1);
+        assert_eq!(without_empty_columns(whole.view()), whole);
+        let empty = generate::hyper_sparse(10, 5_000_000, 0, 1);
+        assert_eq!(without_empty_columns(empty.view()).cols(), 1);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 """Products on the host, for where there is no GPU: SciPy's, on as many threads as there are cores."""
 
 import concurrent.futures
+import ctypes
 import functools
 import os
 
@@ -50,8 +51,9 @@ class HostMatrix:
     @classmethod
     def copy_of(cls, matrix):
         """A copy of a matrix on the host."""
-        offsets, indices = (_arrays.on_host(array).copy() for array in (matrix.offsets, matrix.indices))
-        return cls(offsets, indices, numbers(matrix.values).copy(), matrix.shape)
+        offsets, indices = (_arrays.on_host(array) for array in (matrix.offsets, matrix.indices))
+        values = numbers(matrix.values)[:matrix.nnz]
+        return cls(offsets.copy(), indices[:matrix.nnz].copy(), values.copy(), matrix.shape)
 
     @functools.cached_property
     def _blocks(self):
@@ -89,7 +91,9 @@ class HostMatrix:
         """out = ending(alpha A x + beta y), of vectors or matrices; y is not read where beta is 0. `ending` is called
         for some rows at a time, by several threads."""
         scalar = self.values.dtype.type
-        alpha, beta, x = scalar(alpha), scalar(beta), numbers(x)
+        # What is no number is refused, as it is on a GPU.
+        alpha, beta = (scalar(ctypes.c_double(factor).value) for factor in (alpha, beta))
+        x = numbers(x)
         y = numbers(y) if beta != 0 else None
 
         def act(block):

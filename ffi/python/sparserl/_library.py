@@ -6,6 +6,7 @@ gains is there in Python, and nothing can differ.
 
 import ctypes
 import enum
+import operator
 import os
 import re
 import sys
@@ -181,7 +182,7 @@ class Options:
             pointer, size = ctypes.byref(value), ctypes.sizeof(value)
         else:
             kind = NUMBERS[kind]
-            number = float(value) if kind is ctypes.c_double else _integer(name, value, kind)
+            number = _float(name, value) if kind is ctypes.c_double else _integer(name, value, kind)
             pointer, size = ctypes.byref(kind(number)), ctypes.sizeof(kind)
         check(library.sparserl_options_set(self.handle, option.number, pointer, size))
 
@@ -189,10 +190,28 @@ class Options:
         library.sparserl_options_destroy(self.handle)
 
 
+def _float(name, value):
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} is {value!r}: expected a number") from None
+
+
+def path_of(path):
+    """A path as the library takes it."""
+    path = os.fsencode(path)
+    if b"\0" in path:
+        raise ValueError("embedded null byte")  # As open() says it: C ends there.
+    return path
+
+
 def _integer(name, value, kind):
     if isinstance(value, float) and value.is_integer():
         value = int(value)  # 1e6 calls
-    value = value.__index__()
+    try:
+        value = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is {value!r}: expected a whole number") from None
     if kind(value).value != value:
         raise OverflowError(f"{name} is {value}, which is no {kind.__name__.removeprefix('c_')}")
     return value

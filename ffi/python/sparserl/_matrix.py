@@ -1,6 +1,7 @@
 """Matrices in CSR, as SciPy, CuPy and PyTorch have them."""
 
 import ctypes
+import operator
 
 from . import _arrays
 from ._library import CONSTANTS, Csr, Error, Status, check, create, library
@@ -19,7 +20,9 @@ class Matrix:
             raise ValueError(f"the matrix has {len(shape)} dimensions: expected 2. A plan is for one matrix of "
                              "numbers: of a batch make a plan for each, of a vector give A.reshape(1, -1).tocsr()")
         self._given = given
-        rows, cols = self.shape = tuple(int(size) for size in shape)
+        rows, cols = self.shape = tuple(operator.index(size) for size in shape)
+        if not 0 <= min(self.shape) <= max(self.shape) < 2**63:
+            raise ValueError(f"the matrix has the shape {self.shape}: expected two sizes of 64 bits")
         arrays = {"row offsets": offsets, "column indices": indices, "values": values}
         streams = {name: _arrays.stream_of(array) for name, array in arrays.items()}
         found = [_arrays.memory_of(name, array, streams[name]) for name, array in arrays.items()]
@@ -33,8 +36,11 @@ class Matrix:
         if len(self.values.shape) != 1:
             raise ValueError(f"the values have the shape {self.values.shape}: expected a number for each entry")
         self.nnz, = self.values.shape
-        if self.offsets.shape != (rows + 1,) or self.indices.shape != (self.nnz,):
-            raise ValueError(f"a matrix of {rows} rows and {self.nnz} values has {self.offsets.shape} row "
+        # SciPy leaves room behind the last entry where entries were taken away.
+        if self.offsets.on_host and self.offsets.shape == (rows + 1,) and self.indices.shape == (self.nnz,):
+            self.nnz = min(self.nnz, max(0, int(_arrays.on_host(self.offsets)[-1])))
+        if self.offsets.shape != (rows + 1,) or self.indices.shape != self.values.shape:
+            raise ValueError(f"a matrix of {rows} rows and {self.values.shape[0]} values has {self.offsets.shape} row "
                              f"offsets and {self.indices.shape} column indices")
         self.streams = {stream.handle: stream for stream in streams.values()}
         self.dtype, self.on_host, self.device = self.values.dtype, self.values.on_host, self.values.device
@@ -53,7 +59,8 @@ class Matrix:
             return create(library.sparserl_matrix_create, context.handle, ctypes.byref(csr))
         except Error as error:
             # SciPy and CuPy make such, by products for one.
-            if error.status == Status.INVALID_MATRIX and not getattr(self._given, "has_canonical_format", True):
+            is_unsorted = error.status == Status.INVALID_MATRIX and "out of order" in error.text
+            if is_unsorted and hasattr(self._given, "sum_duplicates"):
                 raise Error(error.status, f"{error.text} (A.sum_duplicates() sorts rows and merges duplicates)") from None
             raise
 

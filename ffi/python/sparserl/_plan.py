@@ -1,7 +1,6 @@
 """Plans: the kernels of one matrix, and their products."""
 
 import ctypes
-import os
 import sys
 import weakref
 
@@ -9,7 +8,7 @@ import numpy
 
 from . import _arrays, _context, _epilogue, _host, _matrix
 from ._handle import PlanHandle
-from ._library import CONSTANTS, Error, Options, Status, check, create, group, library
+from ._library import CONSTANTS, Error, Options, Status, check, create, group, library, path_of
 
 OP_NONE, OP_TRANSPOSE = (CONSTANTS[f"SPARSERL_OP_{name}"].number for name in ("NONE", "TRANSPOSE"))
 TEXTS, NUMBERS = group("SPARSERL_TEXT_"), group("SPARSERL_NUMBER_")
@@ -312,7 +311,7 @@ class Plan:
         # Not by their ends alone: rows of the one may lie between those of the other.
         if numpy.shares_memory(_arrays.on_host(x), _arrays.on_host(out)):
             raise Error(Status.INVALID_ARGUMENT, "x and out are the same vector: out may be y, but not x")
-        is_other = beta != 0 and y.pointer != out.pointer
+        is_other = beta != 0 and (y.pointer, y.shape, y.strides) != (out.pointer, out.shape, out.strides)
         if is_other and numpy.shares_memory(_arrays.on_host(y), _arrays.on_host(out)):
             raise Error(Status.INVALID_ARGUMENT, "y and out overlap: out may be y, but no other part of it")
         host = self._kernels.host
@@ -383,7 +382,7 @@ class Plan:
 
     def save(self, path):
         """Writes the plan to a file, once nothing is searched for any more. It holds no matrix."""
-        check(library.sparserl_plan_save(self._handle(), os.fsencode(path)))
+        check(library.sparserl_plan_save(self._handle(), path_of(path)))
 
     def close(self):
         """Destroys the plan: waits for the streams that it was used on. Graphs with its products must not
@@ -434,7 +433,7 @@ def load(path, A, *, context=None, memory_limit=None, check_pointers=None):
     holds machine code: read only files that you trust. It does not hold the options that this takes."""
     def make(context, matrix):
         with Options({"memory_limit": memory_limit, "check_pointers": check_pointers}) as given:
-            return create(library.sparserl_plan_load_with_options, context, matrix, os.fsencode(path), given)
+            return create(library.sparserl_plan_load_with_options, context, matrix, path_of(path), given)
 
     return _made(A, context, make)
 

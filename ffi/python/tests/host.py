@@ -383,6 +383,15 @@ class Plans(unittest.TestCase):
         self.assertIn(text, caught.exception.text)
         self.assertIn(text, str(caught.exception))
 
+    def test_room_behind_the_last_entry_is_no_entry(self):
+        given = types.SimpleNamespace(
+            indptr=A.indptr, indices=numpy.append(A.indices, [7, 8]), data=numpy.append(A.data, [numpy.nan, 2]),
+            shape=A.shape)
+        plan, x = plain(given, values_variable=True), matrix.vector(200)
+        assert_allclose(plan @ x, A @ x, rtol=1e-13)
+        plan.update(2 * A.data)
+        assert_allclose(plan @ x, 2 * (A @ x), rtol=1e-13)
+
     def test_wrong_use(self):
         plan, x = plain(A), matrix.vector(200)
         # The library's refusals.
@@ -415,6 +424,15 @@ class Plans(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "user has 1 members, and the epilogue takes 0: none"):
             plan(x, user=(x,))
         self.refused(Status.INVALID_ARGUMENT, "COLUMNS: expected 1 to 1048576", sparserl.plan, A, op="spmm", cols=0)
+        for offsets in ([-2**31, 0, 1, 3], [2**30, 2**30 + 1, 2**30 + 2, 2**30 + 3], [0, 2, 1, 3]):
+            wild = scipy.sparse.identity(3, format="csr")
+            wild.indptr[:] = offsets
+            self.refused(Status.INVALID_MATRIX, "", plain, wild)
+        strided = plain(A, op="spmm", cols=3, dense="strided")
+        buffer = numpy.zeros((300, 6))
+        y = numpy.lib.stride_tricks.as_strided(buffer, (300, 3), (24, 8))
+        self.refused(Status.INVALID_ARGUMENT, "y and out overlap", strided, matrix.vector(600).reshape(200, 3), y,
+                     beta=1, out=buffer[:, :3])
         plan.close()
         self.refused(Status.INVALID_HANDLE, "destroyed", lambda: plan @ x)
         self.refused(Status.INVALID_HANDLE, "destroyed", lambda: plan.why)
@@ -431,6 +449,14 @@ class Plans(unittest.TestCase):
             (TypeError, "expected an array", lambda: plan @ list(x)),
             (TypeError, "no option 'colour'", lambda: plain(A, colour=1)),
             (OverflowError, "expected_calls", lambda: sparserl.plan(A, context=CONTEXT, expected_calls=-1)),
+            (TypeError, "expected_calls is 'many'", lambda: sparserl.plan(A, context=CONTEXT, expected_calls="many")),
+            (TypeError, "deadline is 'soon'", lambda: plain(A, deadline="soon")),
+            (TypeError, "", lambda: plan(x, alpha=None)),
+            (TypeError, "", lambda: plan(x, alpha="2")),
+            (ValueError, "null byte", lambda: plan.save("a\0.plan")),
+            (ValueError, "null byte", lambda: sparserl.load("a\0.plan", A, context=CONTEXT)),
+            (ValueError, "expected two sizes of 64 bits", lambda: plain(types.SimpleNamespace(
+                indptr=A.indptr, indices=A.indices, data=A.data, shape=(300, 2**64 + 200)))),
             (TypeError, "give A.tocsr", lambda: plain(A.tocsc())),
             (TypeError, "no matrix in CSR", lambda: plain(A.toarray())),
             (ValueError, "the matrix has 1 dimensions: expected 2", lambda: plain(scipy.sparse.csr_array(x))),

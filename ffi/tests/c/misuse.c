@@ -184,16 +184,15 @@ static void options(void) {
   REQUIRE(made == NULL);
   OK(sparserl_options_destroy(options));
 
-  /* A policy that is not there is no reason to fail: there is plain CSR, which says why. */
+  /* A policy that is not there would be plain CSR for ever. */
   OK(sparserl_options_create(&options));
   set_int(options, SPARSERL_OPTION_DEVICE, -1);
   set_text(options, SPARSERL_OPTION_POLICY, "/nowhere/policy");
-  OK(sparserl_context_create(options, &made));
-  OK(sparserl_plan_create(made, matrix, NULL, &plan));
-  REQUIRE(text_has(plan, SPARSERL_OP_NONE, SPARSERL_TEXT_WHY, "plain CSR: cannot read the policy"));
-  OK(sparserl_plan_destroy(plan));
-  plan = NULL;
-  OK(sparserl_context_destroy(made));
+  FAILS(sparserl_context_create(options, &made), SPARSERL_FILE, "cannot read the policy `/nowhere/policy`");
+  REQUIRE(made == NULL);
+  FAILS(sparserl_options_set(options, SPARSERL_OPTION_POLICY, "", 0), SPARSERL_INVALID_ARGUMENT, "found an empty text");
+  FAILS(sparserl_options_set(options, SPARSERL_OPTION_CACHE_FOLDER, "", 0), SPARSERL_INVALID_ARGUMENT, "a folder");
+  FAILS(sparserl_options_set(options, SPARSERL_OPTION_SERVER, "", 0), SPARSERL_INVALID_ARGUMENT, "a program");
   OK(sparserl_options_destroy(options));
 
   OK(sparserl_options_create(&options));
