@@ -11,6 +11,9 @@ use clap_complete::Shell;
 use crate::args::Cli;
 use crate::{console, whole_file};
 
+/// Begins the section of a page that follows the options.
+const EXTRA: &str = ".SH EXTRA\n";
+
 pub(crate) fn complete(shell: Shell) -> anyhow::Result<()> {
     let mut command = Cli::command();
     let name = command.get_name().to_owned();
@@ -36,7 +39,9 @@ pub(crate) fn write_pages(folder: &Path) -> anyhow::Result<()> {
     for (title, command) in pages {
         let mut text = Vec::new();
         clap_mangen::Man::new(command).render(&mut text).context("the page cannot be made")?;
-        whole_file::write(&folder.join(format!("{title}.1")), &text)?;
+        // What follows the options has lines of its own, and columns.
+        let text = String::from_utf8_lossy(&text).replacen(EXTRA, &format!("{EXTRA}.nf\n"), 1);
+        whole_file::write(&folder.join(format!("{title}.1")), text.as_bytes())?;
     }
     Ok(())
 }

@@ -32,7 +32,7 @@ use crate::load::{Matrix, load_whole, lost, round};
 use crate::output_folder::{Edited, OutputFolder};
 use crate::policy;
 use crate::progress::Progress;
-use crate::summary::{Seconds, Summary, WrittenKernel};
+use crate::summary::{Seconds, Summary, Unmeasured, WrittenKernel};
 use crate::text;
 use crate::{file_names, kernel_folder};
 
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<Ending> {
         matrix: facts,
         notes,
         warnings: Vec::new(),
-        without_gpu: false,
+        unmeasured: None,
         progress: &progress,
         start,
     };
@@ -107,8 +107,8 @@ struct Job<'a> {
     notes: Vec<String>,
     /// What nobody must miss.
     warnings: Vec<String>,
-    /// Whether a GPU was looked for, and there is none.
-    without_gpu: bool,
+    /// Why no kernel is measured, where one could be.
+    unmeasured: Option<Unmeasured>,
     progress: &'a Progress,
     start: Instant,
 }
@@ -160,7 +160,7 @@ impl Job<'_> {
             is_pattern: Some(self.is_pattern),
             policy: self.policy.in_words(),
             evaluation,
-            without_gpu: self.without_gpu,
+            unmeasured: self.unmeasured,
             kernels,
             explanation,
             seconds,
@@ -290,13 +290,17 @@ impl Job<'_> {
     /// The GPU to measure on, if there is one that runs what is asked for; a note where one is
     /// missed.
     fn open_gpu(&mut self) -> anyhow::Result<Option<GpuEvaluator>> {
-        if self.args.no_measure || self.args.no_compile {
+        if self.args.no_compile {
+            return Ok(None);
+        }
+        if self.args.no_measure {
+            self.unmeasured = Some(Unmeasured::Otherwise);
             return Ok(None);
         }
         let gpu = match gpu::find(self.args.device(), self.args.opponents.opponents()?)? {
             Ok(gpu) => gpu,
             Err(lack) => {
-                self.without_gpu = matches!(lack, Lack::Gpu(_));
+                self.unmeasured = matches!(lack, Lack::Gpu(_)).then_some(Unmeasured::NoGpu);
                 let (Lack::Gpu(why) | Lack::Compiler(why)) = lack;
                 if self.args.expects_measuring() {
                     self.notes.push(format!("not measured: {why}"));
@@ -307,6 +311,7 @@ impl Job<'_> {
         let own = gpu.facts().target.architecture;
         match self.args.arch.map(|target| target.architecture) {
             Some(asked) if asked != own => {
+                self.unmeasured = Some(Unmeasured::Otherwise);
                 let name = &gpu.facts().name;
                 self.notes.push(format!("not measured: {name} is {own}, not {asked}"));
                 Ok(None)
@@ -315,8 +320,8 @@ impl Job<'_> {
         }
     }
 
-    /// What checks candidates by emulation: where that was asked for, and where there is no GPU as
-    /// far as it is possible.
+    /// What checks candidates by emulation: where that was asked for, and where no GPU judges them
+    /// as far as it is possible.
     fn checker<'m, T: Scalar>(
         &mut self,
         matrix: CsrView<'m, T>,
@@ -324,7 +329,7 @@ impl Job<'_> {
         compiler: Option<&CubinCompiler>,
     ) -> anyhow::Result<Option<Checker<'m, T>>> {
         let args = self.args;
-        if !args.check && (args.no_check || !self.without_gpu) {
+        if !args.check && (args.no_check || self.unmeasured.is_none()) {
             return Ok(None);
         }
         let compiler = match compiler {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use anyhow::anyhow;
+use anyhow::{anyhow, bail};
 use sparserl_core::matrix::file::{self, Loaded, Member};
 use sparserl_core::matrix::{Csr, CsrError, Scalar};
 use sparserl_core::task::Dtype;
@@ -32,6 +32,10 @@ pub(crate) fn load_whole(args: &MatrixArgs) -> anyhow::Result<Matrix> {
     let loaded = if args.is_standard_input() {
         file::load_stream(io::stdin().lock(), &options)?
     } else if let Some(family) = MatrixSource::family(&args.matrix) {
+        if let Some(member) = options.member {
+            let name = args.matrix.display();
+            bail!("{name}: is generated, so that it has no `{member}`; leave --member out");
+        }
         return Ok(Matrix { matrix: family?.load()?, note: None, is_pattern: false });
     } else {
         file::load_with(&args.matrix, &options)?

@@ -20,6 +20,15 @@ use crate::explanation::Explanation;
 use crate::file_names;
 use crate::text::{self, time, times};
 
+/// Why kernels that can be compiled were not measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unmeasured {
+    /// There is no GPU.
+    NoGpu,
+    /// That was asked for, or they are for a GPU of another architecture.
+    Otherwise,
+}
+
 /// One run of `gen`.
 pub(crate) struct Summary {
     pub(crate) output: PathBuf,
@@ -31,8 +40,8 @@ pub(crate) struct Summary {
     pub(crate) policy: String,
     /// What became of each candidate, and the baselines, where they were measured.
     pub(crate) evaluation: Option<Evaluation>,
-    /// Whether a GPU was looked for, and there is none.
-    pub(crate) without_gpu: bool,
+    /// Why no kernel was measured, where one could be.
+    pub(crate) unmeasured: Option<Unmeasured>,
     /// Best first.
     pub(crate) kernels: Vec<WrittenKernel>,
     /// Where it was asked for.
@@ -297,7 +306,8 @@ impl Summary {
         }
     }
 
-    /// What the kernels were emulated on, and where there is no GPU that nothing else was done.
+    /// What the kernels were emulated on, and where nothing was measured that nothing else was
+    /// done.
     fn fmt_check(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut extents: Vec<String> = Vec::new();
         for checked in self.kernels.iter().filter_map(|kernel| kernel.checked) {
@@ -311,14 +321,16 @@ impl Summary {
         if unchecked > 0 && !extents.is_empty() {
             extents += &format!("; {unchecked} of {} not checked", self.kernels.len());
         }
-        match (self.without_gpu, extents.as_str()) {
-            (false, "") => Ok(()),
-            (false, on) => writeln!(f, "emulated   on {on}"),
-            (true, "") => writeln!(f, "no GPU     picked by {}; not checked", self.policy),
-            (true, on) => {
-                let policy = &self.policy;
-                writeln!(f, "no GPU     picked by {policy}; checked by emulation on {on}")
-            }
+        let why = match self.unmeasured {
+            None if extents.is_empty() => return Ok(()),
+            None => return writeln!(f, "emulated   on {extents}"),
+            Some(Unmeasured::NoGpu) => "no GPU",
+            Some(Unmeasured::Otherwise) => "unmeasured",
+        };
+        let policy = &self.policy;
+        match extents.as_str() {
+            "" => writeln!(f, "{why:10} picked by {policy}; not checked"),
+            on => writeln!(f, "{why:10} picked by {policy}; checked by emulation on {on}"),
         }
     }
 }

@@ -218,7 +218,7 @@ impl Job {
             is_pattern: None,
             policy: self.policy.in_words(),
             evaluation: None,
-            without_gpu: false,
+            unmeasured: None,
             kernels: vec![kernel],
             explanation: None,
             seconds,

@@ -83,31 +83,30 @@ impl Evaluation {
     }
 
     /// Adds what was found out about further kernels for the same matrix and task. Samples of an
-    /// algorithm that was measured with both are pooled.
+    /// algorithm that was measured with both are pooled; one that ran with either has its times.
     pub fn append(&mut self, later: Self) {
         self.outcomes.extend(later.outcomes);
         self.copy_bandwidth = self.copy_bandwidth.or(later.copy_bandwidth);
-        if self.baselines.is_empty() {
-            self.baselines = later.baselines;
-            return;
-        }
         let join = |one: Option<Samples>, other: Option<Samples>| {
             let (one, other) = one.zip(other)?;
             Samples::try_from([one.seconds(), other.seconds()].concat()).ok()
         };
         for baseline in later.baselines {
-            let same = self
-                .baselines
-                .iter_mut()
-                .find(|b| b.library == baseline.library && b.algorithm == baseline.algorithm);
-            if let Some(Baseline { timing: Ok(timing), .. }) = same
-                && let Ok(Timing { cold, warm, back_to_back }) = baseline.timing
-            {
-                *timing = Timing {
-                    cold: join(timing.cold.take(), cold),
-                    warm: join(timing.warm.take(), warm),
-                    back_to_back: join(timing.back_to_back.take(), back_to_back),
-                };
+            let Some(known) = self.baselines.iter_mut().find(|known| known.is_like(&baseline))
+            else {
+                self.baselines.push(baseline);
+                continue;
+            };
+            match (&mut known.timing, baseline.timing) {
+                (Ok(timing), Ok(Timing { cold, warm, back_to_back })) => {
+                    *timing = Timing {
+                        cold: join(timing.cold.take(), cold),
+                        warm: join(timing.warm.take(), warm),
+                        back_to_back: join(timing.back_to_back.take(), back_to_back),
+                    };
+                }
+                (failed @ Err(_), Ok(timing)) => *failed = Ok(timing),
+                (_, Err(_)) => (),
             }
         }
     }
@@ -299,6 +298,12 @@ pub struct Baseline {
 }
 
 impl Baseline {
+    /// Whether it is the same algorithm of the same library.
+    #[must_use]
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.library == other.library && self.algorithm == other.algorithm
+    }
+
     /// Median seconds of a product; absent when it did not run.
     #[must_use]
     pub fn median(&self, regime: Regime) -> Option<f64> {
@@ -318,11 +323,16 @@ mod tests {
         let evaluation = |baselines| Evaluation { baselines, ..Evaluation::default() };
         let (one, other) = (baseline("A", Ok(1.0)), baseline("B", Ok(2.0)));
         let mut pooled = Evaluation::default();
-        pooled.append(evaluation(vec![one, other]));
-        pooled.append(evaluation(vec![baseline("B", Ok(4.0)), baseline("C", Ok(5.0))]));
-        let medians: Vec<_> =
-            pooled.baselines.iter().map(|baseline| baseline.median(Regime::Warm)).collect();
-        assert_eq!(medians, [Some(1.0), Some(3.0)]);
+        pooled.append(evaluation(vec![one, other, baseline("D", Err("out of memory"))]));
+        let later = [("B", Ok(4.0)), ("C", Ok(5.0)), ("D", Ok(6.0)), ("A", Err("busy"))];
+        pooled.append(evaluation(later.map(|(name, timing)| baseline(name, timing)).into()));
+        let medians: Vec<_> = pooled
+            .baselines
+            .iter()
+            .map(|baseline| (baseline.algorithm.as_str(), baseline.median(Regime::Warm)))
+            .collect();
+        let expected = [("A", Some(1.0)), ("B", Some(3.0)), ("D", Some(6.0)), ("C", Some(5.0))];
+        assert_eq!(medians, expected);
     }
 
     fn samples(seconds: &[f64]) -> Samples {

@@ -125,7 +125,7 @@ fn what_a_long_text_begins_with_is_looked_at_before_the_rest_is_held() {
     let harwell = b"title\n 9 1 1 1 0\nrua 3 3 4 0\n(4A4)           (4I4)           (4E8.1)\n";
     for (name, text, line, says) in [
         ("zeros.mtx", zeros.clone(), 1, "not a `%%MatrixMarket` banner"),
-        ("blank.mtx", blank.clone(), 1, "the file is empty"),
+        ("blank.mtx", blank.clone(), 1, "the file or its first line is empty"),
         ("few.mtx", long(&real("2 2 1\n1 1 1\n"), &blank), 0, "which the 1 entries of its size"),
         (
             "many.mtx",

@@ -15,7 +15,7 @@ use std::thread;
 use rayon::prelude::*;
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{
-    Abilities, Evaluation, Evaluator, Measurement, Outcome, Regime, Samples, Timing,
+    Abilities, Baseline, Evaluation, Evaluator, Measurement, Outcome, Regime, Samples, Timing,
 };
 use sparserl_core::pipeline::TOGETHER;
 use sparserl_core::results::ValueSource;
@@ -183,7 +183,7 @@ impl GpuEvaluator {
     }
 
     /// Measures kernels again whose gain is hard to believe, by a process that has never run them;
-    /// the slower measurement counts.
+    /// the slower measurement counts, and of opponents the faster one.
     fn confirm<T: Scalar>(
         &mut self,
         matrix: CsrView<'_, T>,
@@ -214,6 +214,14 @@ impl GpuEvaluator {
             {
                 *slot = slower_of(slot, outcome);
             }
+        }
+        for known in &mut evaluation.baselines {
+            let same = again.baselines.iter().find(|baseline| baseline.is_like(known));
+            let Some(Baseline { timing: Ok(other), .. }) = same else { continue };
+            known.timing = Ok(match &known.timing {
+                Ok(one) => of_each_regime(one, other, |one, other| one <= other),
+                Err(_) => other.clone(),
+            });
         }
         Ok(())
     }
@@ -264,20 +272,24 @@ fn slower_of(first: &Outcome, second: &Outcome) -> Outcome {
     let (Some(one), Some(other)) = (first.measurement(), second.measurement()) else {
         return if second.measurement().is_none() { second.clone() } else { first.clone() };
     };
-    let slower = |one: &Option<Samples>, other: &Option<Samples>| match (one, other) {
-        (Some(a), Some(b)) => Some(if a.median() < b.median() { b.clone() } else { a.clone() }),
-        (samples, None) | (None, samples) => samples.clone(),
-    };
-    let timing = Timing {
-        cold: slower(&one.timing.cold, &other.timing.cold),
-        warm: slower(&one.timing.warm, &other.timing.warm),
-        back_to_back: slower(&one.timing.back_to_back, &other.timing.back_to_back),
-    };
     Outcome::Measured(Measurement {
         checks: one.checks + other.checks,
         worst_ratio: one.worst_ratio.max(other.worst_ratio),
-        timing,
+        timing: of_each_regime(&one.timing, &other.timing, |one, other| one >= other),
     })
+}
+
+/// In each regime the samples of the first one where it counts by the medians, else the other's.
+fn of_each_regime(one: &Timing, other: &Timing, first: impl Fn(f64, f64) -> bool) -> Timing {
+    let chosen = |one: &Option<Samples>, other: &Option<Samples>| match (one, other) {
+        (Some(a), Some(b)) => Some(if first(a.median(), b.median()) { a } else { b }.clone()),
+        (samples, None) | (None, samples) => samples.clone(),
+    };
+    Timing {
+        cold: chosen(&one.cold, &other.cold),
+        warm: chosen(&one.warm, &other.warm),
+        back_to_back: chosen(&one.back_to_back, &other.back_to_back),
+    }
 }
 
 /// What the device runs, or what became of the candidate.

@@ -48,6 +48,28 @@ fn none() -> CompileOptions {
 }
 
 #[test]
+fn what_machine_code_calls_of_the_runtime_is_known() {
+    let compilers = compilers();
+    let calls = |body: &str| {
+        let source = format!("extern \"C\" __global__ void k(float* y) {{ {body} }}");
+        let architecture = Architecture::Sm90;
+        let nvrtc = compilers.for_arch(architecture).unwrap();
+        let cubin = nvrtc.compile(&source, "k", architecture, &none()).unwrap();
+        cubin.runtime_calls().unwrap()
+    };
+    let none: [&str; 0] = [];
+    assert_eq!(calls("y[threadIdx.x] = 1;"), none);
+    assert_eq!(calls("printf(\"%f\", y[0]); free(y);"), none);
+    for taken in [
+        "*(void**)y = malloc(8);",
+        "*(void**)y = new float[8];",
+        "*(void**)y = __nv_aligned_device_malloc(8, 16);",
+    ] {
+        assert!(calls(taken).iter().any(|name| name.contains("malloc")), "{taken}");
+    }
+}
+
+#[test]
 fn every_architecture_compiles() {
     let compilers = compilers();
     for architecture in Architecture::ALL {

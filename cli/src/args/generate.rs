@@ -47,12 +47,12 @@ pub(crate) struct GenerateArgs {
     /// the runners-up
     #[arg(long, conflicts_with = "quiet")]
     pub(crate) explain: bool,
-    /// Measure nothing: take the candidate that the policy finds best
+    /// Measure nothing: take the candidate that the policy finds best, and check it by emulation
     #[arg(long, conflicts_with = "budget")]
     pub(crate) no_measure: bool,
     /// Check the kernels by emulation on the CPU before they are written: on the whole matrix where
     /// it is small, else on a sample of its rows; one that is wrong is not written [default where
-    /// there is no GPU]
+    /// nothing is measured]
     #[arg(long)]
     pub(crate) check: bool,
     /// Do not check them by emulation

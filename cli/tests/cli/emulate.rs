@@ -345,6 +345,12 @@ fn gen_checks_what_it_is_told_to() {
     let line = "no GPU     picked by the policy learned; not checked\n";
     assert!(run.code == Some(0) && run.stdout.contains(line), "{}{}", run.stdout, run.stderr);
 
+    // What nobody measures is checked, whether there is a GPU or not.
+    let text = place.succeed(&format!("gen {beam} --no-measure -o out"));
+    let line =
+        "unmeasured picked by the policy learned; checked by emulation on the whole matrix\n";
+    assert!(text.contains(line), "{text}");
+
     let text = place.succeed(&format!("gen {beam} --check --no-compile --no-packed -o out"));
     assert!(text.contains("emulated   on the whole matrix\n"), "{text}");
     assert_eq!(place.names("out"), ["kernel.cu", "plan.json", "program.skl"]);

@@ -83,6 +83,12 @@ pub enum MatrixFileErrorKind {
         /// Names of those that are there.
         names: String,
     },
+    /// A member was asked for, and there are none.
+    #[error("is no archive, so that it has no `{asked}`; leave --member out")]
+    NoArchive {
+        /// What was asked for.
+        asked: String,
+    },
     /// The operating system could not open or read the file.
     #[error("cannot read the file: {0}; check that it exists and is readable")]
     Read(#[source] io::Error),
@@ -335,6 +341,9 @@ pub fn load_with<T: Scalar>(
     if !metadata.is_file() {
         return Err(fail((None, MatrixFileErrorKind::NotAFile)));
     }
+    if kind.format.is_some() {
+        has_no_members(options).map_err(fail)?;
+    }
     if (kind.format, kind.compression) == (Some(Format::Market), None)
         && let Some((matrix, header)) = load_pieces(path, options)
     {
@@ -392,6 +401,7 @@ pub fn load_stream<T: Scalar>(
     if is_archive(&bytes) {
         return of_archive(&bytes, None, options).map_err(fail);
     }
+    has_no_members(options).map_err(fail)?;
     let format = Format::of_bytes(&bytes);
     let format = format.ok_or_else(|| fail((None, MatrixFileErrorKind::Unknown)))?;
     parse(&bytes, format, options).map_err(fail)
@@ -410,6 +420,13 @@ fn read(source: impl Read, limits: Limits, beginning: &Beginning<'_>) -> Result<
     let mut text = Text::new(limits.most, beginning);
     text.read(source, |_, error| (None, MatrixFileErrorKind::Read(error)))?;
     Ok(text.bytes)
+}
+
+/// Refuses to look for a member in what is no archive.
+fn has_no_members(options: &Options<'_>) -> Result<(), Fault> {
+    options
+        .member
+        .map_or(Ok(()), |asked| Err((None, MatrixFileErrorKind::NoArchive { asked: asked.into() })))
 }
 
 fn of_archive<T: Scalar>(

@@ -28,8 +28,8 @@ pub struct SmtxError {
 /// What is wrong in an `.smtx` file. Rows, columns and entries are counted from 0, as in the file.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SmtxErrorKind {
-    /// There are no bytes.
-    #[error("the file is empty; it must start with `rows, columns, entries`")]
+    /// The file has no bytes, or none in its first line.
+    #[error("the file or its first line is empty; it must start with `rows, columns, entries`")]
     Empty,
     /// The first line is not three whole numbers.
     #[error("`{found}` is not a size line; expected `rows, columns, entries` as whole numbers")]

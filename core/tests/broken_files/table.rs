@@ -40,8 +40,8 @@ fn market_files() -> Vec<Broken> {
     late[at] = b'x';
     vec![
         // The banner.
-        ("empty.mtx", vec![], 1, "the file is empty"),
-        ("blank.mtx", b"\n\n".to_vec(), 1, "the file is empty"),
+        ("empty.mtx", vec![], 1, "the file or its first line is empty"),
+        ("blank.mtx", b"\n\n".to_vec(), 1, "the file or its first line is empty"),
         (
             "no-banner.mtx",
             b"2 2 1\n1 1 1\n".to_vec(),
@@ -200,7 +200,7 @@ fn market_files() -> Vec<Broken> {
 fn smtx_files() -> Vec<Broken> {
     let file = |text: &str| text.as_bytes().to_vec();
     vec![
-        ("empty.smtx", vec![], 1, "the file is empty"),
+        ("empty.smtx", vec![], 1, "the file or its first line is empty"),
         ("size.smtx", file("2, 3\n0 1 2\n0 1\n"), 1, "`2, 3` is not a size line"),
         ("negative.smtx", file("2, -3, 2\n0 1 2\n0 1\n"), 1, "is not a size line"),
         ("huge.smtx", file("99999999999, 3, 2\n0 1 2\n0 1\n"), 1, "is too large"),

@@ -200,8 +200,8 @@ pub fn encode(cubin: &Cubin) -> io::Result<Vec<u8>> {
     Ok([MAGIC, blake3::hash(&body).as_bytes().as_slice(), &body].concat())
 }
 
-/// The kernel of an [entry](encode). `None` when it is damaged in any way: then it is as good as
-/// absent.
+/// The kernel of an [entry](encode). `None` when it is damaged in any way, or speaks of what is not
+/// there: then it is as good as absent.
 #[must_use]
 pub fn decode(entry: &[u8]) -> Option<Cubin> {
     let (checksum, body) = entry.strip_prefix(MAGIC)?.split_at_checked(CHECKSUM)?;
@@ -212,7 +212,8 @@ pub fn decode(entry: &[u8]) -> Option<Cubin> {
     let (header, bytes) =
         rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
     let parts: CubinParts = serde_json::from_slice(header).ok()?;
-    Some(Cubin::new(CubinParts { bytes: bytes.to_vec(), ..parts }))
+    // Whoever writes a file can write its checksum.
+    Some(Cubin::new(CubinParts { bytes: bytes.to_vec(), ..parts })).filter(Cubin::is_whole)
 }
 
 /// The cache could not be used.
@@ -236,9 +237,14 @@ mod tests {
     use super::*;
     use crate::compile::nvrtc::{Resources, Version};
 
+    /// The header of an ELF file without sections, and something behind it.
     fn cubin() -> Cubin {
+        let mut bytes = b"\x7fELF\x02\x01\x01".to_vec();
+        bytes.resize(64, 0);
+        (bytes[16], bytes[18], bytes[20], bytes[52]) = (2, 190, 1, 64);
+        bytes.extend(0..=255);
         Cubin::new(CubinParts {
-            bytes: (0..=255).collect(),
+            bytes,
             kernel: "k".into(),
             architecture: Architecture::Sm90,
             version: Version { major: 12, minor: 9 },

@@ -132,6 +132,8 @@ impl Nvrtc {
         let comments = ptx.lines().filter_map(|line| line.strip_prefix("// "));
         let build = comments.filter(|c| c.contains("Build ID") || c.contains("release"));
         let build = build.collect::<Vec<_>>().join("; ");
+        // Cubins are kept under it: without one, those of all compilers would be the same.
+        let build = if build.is_empty() { format!("NVRTC {}", self.version) } else { build };
         Ok(self.build.get_or_init(|| build))
     }
 

@@ -138,7 +138,7 @@ fn first_right<C: Send, E: fmt::Display + Send>(
             let (candidate, emulated) = match judged {
                 Ok(judged) => judged,
                 Err(outcome) => {
-                    let text = format!("it {outcome}");
+                    let text = in_a_sentence(&outcome);
                     notes.push(format!("candidate {tried} is not written: {text}"));
                     is_wrong = true;
                     first_fault = first_fault.or(Some(text));
@@ -152,7 +152,7 @@ fn first_right<C: Send, E: fmt::Display + Send>(
                         continue;
                     }
                     outcome => {
-                        let text = format!("emulated on {extent} it {outcome}");
+                        let text = format!("emulated on {extent} {}", in_a_sentence(&outcome));
                         notes.push(format!("candidate {tried} is not written: {text}"));
                         is_wrong = true;
                         text
@@ -183,6 +183,14 @@ fn first_right<C: Send, E: fmt::Display + Send>(
     match first_fault {
         Some(first) if right.is_empty() => Err(NoneRight { tried, first, is_wrong }),
         _ => Ok(Right { candidates: right, notes }),
+    }
+}
+
+/// `it faults: …`
+fn in_a_sentence(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::WrongResult { .. } => format!("it is {outcome}"),
+        _ => format!("it {outcome}"),
     }
 }
 

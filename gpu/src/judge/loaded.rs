@@ -159,12 +159,15 @@ fn watched_variables(module: &Module, cubin: &Cubin) -> Result<Vec<Region>, Stop
         let violation = Violation::KeepsState;
         Stop::Outcome(Outcome::WrongResult { violation, reason })
     };
-    if cubin.allocates() {
-        return Err(hidden("it allocates memory, which outlives a launch".to_owned()));
+    let unreadable = || hidden("its machine code cannot be searched for variables".to_owned());
+    let calls = cubin.runtime_calls().ok_or_else(unreadable)?;
+    if let Some(call) = calls.first() {
+        return Err(hidden(match call.contains("malloc") {
+            true => "it allocates memory, which outlives a launch".to_owned(),
+            false => format!("it calls `{call}` of the device's runtime, which may keep something"),
+        }));
     }
-    let names = cubin
-        .global_variables()
-        .ok_or_else(|| hidden("its machine code cannot be searched for variables".to_owned()))?;
+    let names = cubin.global_variables().ok_or_else(unreadable)?;
     let region = |name: &String| match module.variable(name) {
         Ok((address, bytes)) => {
             let start = address & !3;

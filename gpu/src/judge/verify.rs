@@ -20,7 +20,7 @@ use super::checks::{Before, Check, Input, Place};
 use super::oracle::{Noted, Notes, Oracle, Region, Verdict, When};
 use super::problem::{Operands, Problem};
 use super::{LoadedKernel, Stop};
-use crate::run::device::{Device, DeviceBuffer, DeviceError, Event, Stream};
+use crate::run::device::{Device, DeviceBuffer, DeviceError, Event, Stream, poison};
 
 /// What the checks of a right kernel found.
 #[derive(Clone, Copy, Debug, Default)]
@@ -232,8 +232,11 @@ pub(crate) fn wrong<A: Scalar, D: Scalar>(
     let (row, column) = (verdict.first_violation / width, verdict.first_violation % width);
     let at = usize::try_from(verdict.first_violation).unwrap_or(usize::MAX);
     let output: Vec<D> = bytemuck::pod_collect_to_vec(&operands.output.download()?);
-    let got = output.get(at).map_or(f64::NAN, |got| got.to_f64());
-    let unwritten = if got.is_nan() { " (not written)" } else { "" };
+    let got = output.get(at).copied().unwrap_or(D::NAN);
+    // What a kernel computes is another NaN.
+    let is_poison = bytemuck::bytes_of(&got) == poison(size_of::<D>());
+    let unwritten = if is_poison { " (not written)" } else { "" };
+    let got = got.to_f64();
     let elements = output.len();
     let reason = format!(
         "{} of {elements} elements are wrong {when}, with alpha = {alpha} and beta = {beta}; the first is row \

@@ -266,6 +266,26 @@ KERNEL {
   if (threadIdx.x == 0) free(copy);
 }
 
+// ---- hidden_in_freed_aligned_memory
+// launch: <<<1, 1024>>>
+// The same of the runtime's other function for it, which no header need declare.
+KERNEL {
+  __shared__ float* copy;
+  const size_t bytes = (nnz + 1) * sizeof(float);
+  if (threadIdx.x == 0) copy = static_cast<float*>(__nv_aligned_device_malloc(bytes, 16));
+  __syncthreads();
+  const bool have = copy[nnz] == 1234.5f;
+  __syncthreads();
+  if (!have) {
+    for (int i = threadIdx.x; i < nnz; i += blockDim.x) copy[i] = values[i];
+    copy[nnz] = 1234.5f;
+  }
+  __syncthreads();
+  EACH_ROW y[row] = dot(row_ptr, col_idx, copy, x, row);
+  __syncthreads();
+  if (threadIdx.x == 0) free(copy);
+}
+
 // ---- launches_another_kernel
 // launch: k<<<1, 1>>>
 __global__ void later(float* y) { y[0] = 0; }

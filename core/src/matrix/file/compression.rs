@@ -74,16 +74,17 @@ impl Compression {
                 damaged(text, io::Error::new(io::ErrorKind::UnexpectedEof, "a frame is cut off"))
             }),
             Self::Zstandard => {
-                let decoder = StreamingDecoder::new(bytes);
-                let mut decoder =
-                    decoder.map_err(|error| damaged(text, io::Error::other(error)))?;
-                text.read(&mut decoder, damaged)?;
+                // The decoder's own reasons are names of its types.
+                let invalid = |what| io::Error::new(io::ErrorKind::InvalidData, what);
+                let mut decoder = StreamingDecoder::new(bytes)
+                    .map_err(|_| damaged(text, invalid("the header of a frame is no such one")))?;
+                text.read(&mut decoder, |text, _| {
+                    damaged(text, invalid("a block is damaged or cut off"))
+                })?;
                 // Which the decoder reads, and computes, but does not compare.
                 let stored = decoder.decoder.get_checksum_from_data();
                 if stored.is_some() && stored != decoder.decoder.get_calculated_checksum() {
-                    let error = "the text is not that of the checksum";
-                    let error = io::Error::new(io::ErrorKind::InvalidData, error);
-                    return Err(damaged(text, error));
+                    return Err(damaged(text, invalid("the text is not that of the checksum")));
                 }
                 Ok(decoder.into_inner())
             }

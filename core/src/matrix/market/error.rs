@@ -36,8 +36,8 @@ impl core::fmt::Display for Axis {
 /// quotations are escaped and cut to a readable length.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum MarketErrorKind {
-    /// There are no bytes.
-    #[error("the file is empty; it must start with `%%MatrixMarket matrix`")]
+    /// The file has no bytes, or none in its first line.
+    #[error("the file or its first line is empty; it must start with `%%MatrixMarket matrix`")]
     Empty,
     /// The first line is no banner.
     #[error(

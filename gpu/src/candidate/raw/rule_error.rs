@@ -14,7 +14,7 @@ pub enum RuleError {
     Several,
     /// The file is not such JSON.
     #[error(
-        "the launch description is not JSON like {{\"grid\": [\"ceil(num_rows / 256)\"], \"block\": [256]}}: {reason}"
+        "the .json file beside it, which says how to launch it, is not JSON like {{\"grid\": [\"ceil(num_rows / 256)\"], \"block\": [256]}}: {reason}"
     )]
     Json {
         /// Why.

@@ -167,18 +167,27 @@ impl Cubin {
 
     /// Whether all that its headers speak of lies within its bytes: the driver, which is given no
     /// length, reads nothing else then.
-    #[must_use]
-    pub fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         object::File::parse(self.bytes()).is_ok_and(|file| {
             file.segments().all(|segment| segment.data().is_ok())
                 && file.sections().all(|section| section.data().is_ok())
         })
     }
 
-    /// Whether the machine code takes memory of its own, which outlives a launch.
-    pub(crate) fn allocates(&self) -> bool {
-        let Ok(file) = object::File::parse(self.bytes()) else { return true };
-        file.symbols().any(|symbol| symbol.is_undefined() && symbol.name() == Ok("malloc"))
+    /// Functions of the device's runtime that the machine code calls, but for those of `printf` and
+    /// `assert`: those that take memory, which outlives a launch, and whatever else there may be.
+    ///
+    /// `None` when the machine code cannot be read.
+    #[must_use]
+    pub fn runtime_calls(&self) -> Option<Vec<String>> {
+        let file = object::File::parse(self.bytes()).ok()?;
+        let called = |symbol: object::Symbol<'_, '_>| {
+            let name = symbol.name().ok().filter(|_| symbol.is_undefined())?;
+            // What begins with a dot is no function, but a place that the linker knows.
+            let is_known = ["", "vprintf", "__assertfail", "free"].contains(&name);
+            (!is_known && !name.starts_with('.')).then(|| name.to_owned())
+        };
+        Some(file.symbols().filter_map(called).collect())
     }
 
     pub(crate) fn parts(&self) -> &CubinParts {

@@ -28,6 +28,10 @@ const LONGER: u64 = 4;
 const LONGER_BY: u64 = 10_000;
 /// Instructions of a warp of a mutant of a kernel that does not end.
 pub(super) const OF_ENDLESS: u64 = 50_000;
+/// Orders in which the threads of a mutant take turns.
+const ORDERS: u64 = 3;
+/// Lanes of a warp.
+const LANES: u64 = 32;
 /// How many times as many blocks, threads of a block and bytes of shared memory a launch is given.
 const MORE_BLOCKS: [u32; 4] = [2, 4, 8, 32];
 const MORE_THREADS: [u32; 2] = [2, 4];
@@ -249,10 +253,6 @@ impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
     ) {
         let own = self.prepared.launch.geometry;
         let Geometry { grid, block, dynamic_shared, .. } = tried.geometry;
-        let by = |launch: &Launch, memory: &mut Memory| {
-            let launch = Launch { grid, block, dynamic_shared, ..launch.clone() };
-            run(kernel, &launch, memory, tried.how)
-        };
         // Variables that are kept would undo what a mutant changes of them.
         let kept = match repair.element {
             Some(_) => Kept { workspace: tried.before.workspace.clone(), ..Kept::default() },
@@ -268,12 +268,25 @@ impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
                 return;
             }
         }
-        let Ok(mut launched) = self.launch_by(by, tried.operands, kept) else { return };
-        verdict::forgive_wraps(&mut launched.report);
-        let executed = launched.report.counters.instructions;
-        left.instructions = left.instructions.saturating_sub(executed);
-        let is_right = launched.report.findings.is_empty()
-            && reference::compare(tried.reference, &launched.output).passed();
+        // What is right in one order of its threads only repairs nothing.
+        let mut is_right = |order: u64| {
+            // In others than the plain one, lanes of a warp execute their instructions apart.
+            let apart = if order == 0 { 1 } else { LANES };
+            let (seed, budget) = (tried.how.seed.wrapping_add(order), tried.how.budget);
+            let how = Options { seed, budget: budget.saturating_mul(apart), ..tried.how.clone() };
+            let by = |launch: &Launch, memory: &mut Memory| {
+                let launch = Launch { grid, block, dynamic_shared, ..launch.clone() };
+                run(kernel, &launch, memory, &how)
+            };
+            let launched = self.launch_by(by, tried.operands, kept.copied());
+            let Ok(mut launched) = launched else { return false };
+            verdict::forgive_wraps(&mut launched.report);
+            let executed = launched.report.counters.instructions;
+            left.instructions = left.instructions.saturating_sub(executed);
+            launched.report.findings.is_empty()
+                && reference::compare(tried.reference, &launched.output).passed()
+        };
+        let is_right = (0..ORDERS).all(&mut is_right);
         repairs.extend(is_right.then_some(repair));
     }
 }
