@@ -99,16 +99,9 @@ impl Context {
         // Known from earlier contexts where nothing has changed since: no process is started then.
         let known = compiler.version();
         known.map_err(|error| Failure::new(Status::NoCompiler, error))?;
-        let policy = OnceLock::new();
-        // Those within the library are made ready when they are first needed.
-        if let PolicySource::Exported(_) = &options.policy {
-            let opened = OpenedPolicy::open(&options.policy, &Engine::Embedded);
-            let opened = opened.map_err(|error| Failure::new(Status::File, error))?;
-            let _ = policy.set(Ok(opened));
-        }
-        Ok(Self {
+        let context = Self {
             policy_source: options.policy,
-            policy,
+            policy: OnceLock::new(),
             server,
             pool,
             compiler,
@@ -120,10 +113,14 @@ impl Context {
             measuring: Mutex::new(()),
             scatter: Scatter::default(),
             right_epilogues: Mutex::default(),
-        })
+        };
+        if let PolicySource::Exported(_) = &context.policy_source {
+            context.policy().map_err(|why| Failure::new(Status::File, why))?;
+        }
+        Ok(context)
     }
 
-    /// The policy, which is made ready when it is first needed.
+    /// The policy, which is made ready when it is first needed; one in a folder with the context.
     pub(crate) fn policy(&self) -> Result<&OpenedPolicy, String> {
         let open = || {
             OpenedPolicy::open(&self.policy_source, &Engine::Embedded)

@@ -226,14 +226,11 @@ impl Options {
                 context.policy = match given.text()?.as_str() {
                     "learned" => PolicySource::Learned,
                     "cost" => PolicySource::Cost,
-                    "" => {
-                        return Err(given.refused("learned, cost or a folder, found an empty text"));
-                    }
-                    folder => PolicySource::Exported(folder.into()),
+                    _ => PolicySource::Exported(given.path("learned, cost or a folder")?),
                 };
             }
             Key::CacheFolder => {
-                context.cache_folder = Some(given.path("a folder")?);
+                context.cache_folder = Some(given.path("the path of a folder")?);
             }
             Key::Device => {
                 let device = given.i32()?;
@@ -249,7 +246,7 @@ impl Options {
                 context.log = Some(given.log()?).filter(|log| log.function.is_some());
             }
             Key::Server => {
-                context.server = Some(given.path("a program")?);
+                context.server = Some(given.path("the path of a program")?);
             }
             Key::ExpectedCalls => {
                 plan.expected_calls = given.u64()?;
@@ -400,12 +397,13 @@ impl Given<'_> {
     }
 
     /// A path, which has a name.
-    fn path(&self, of: &str) -> Result<PathBuf, Failure> {
-        let path = self.text()?;
-        if path.is_empty() {
-            return Err(self.refused(&format!("the path of {of}, found an empty text")));
+    fn path(&self, expected: &str) -> Result<PathBuf, Failure> {
+        match self.text()? {
+            path if path.is_empty() => {
+                Err(self.refused(&format!("{expected}, found an empty text")))
+            }
+            path => Ok(path.into()),
         }
-        Ok(path.into())
     }
 
     fn log(&self) -> Result<Log, Failure> {

@@ -175,8 +175,7 @@ pub(crate) fn better<T: Scalar>(
                 Ok(measured) => {
                     // Later plans, of too few calls to measure, take what was fastest.
                     if let Some(remembered) = remembered(plan) {
-                        let gains = measured.iter().filter(|chosen| chosen.program != csr);
-                        let gains: Vec<Choice> = gains.filter_map(Chosen::gain).collect();
+                        let gains: Vec<_> = measured.iter().filter_map(Chosen::gain).collect();
                         remembered.keep(&case(CHOSEN + SPARE, Some(&csr)), &gains);
                     }
                     Some(measured)

@@ -36,12 +36,12 @@ class Matrix:
         if len(self.values.shape) != 1:
             raise ValueError(f"the values have the shape {self.values.shape}: expected a number for each entry")
         self.nnz, = self.values.shape
-        # SciPy leaves room behind the last entry where entries were taken away.
-        if self.offsets.on_host and self.offsets.shape == (rows + 1,) and self.indices.shape == (self.nnz,):
-            self.nnz = min(self.nnz, max(0, int(_arrays.on_host(self.offsets)[-1])))
         if self.offsets.shape != (rows + 1,) or self.indices.shape != self.values.shape:
-            raise ValueError(f"a matrix of {rows} rows and {self.values.shape[0]} values has {self.offsets.shape} row "
+            raise ValueError(f"a matrix of {rows} rows and {self.nnz} values has {self.offsets.shape} row "
                              f"offsets and {self.indices.shape} column indices")
+        # SciPy leaves room behind the last entry where entries were taken away.
+        if self.offsets.on_host:
+            self.nnz = min(self.nnz, max(0, int(_arrays.on_host(self.offsets)[-1])))
         self.streams = {stream.handle: stream for stream in streams.values()}
         self.dtype, self.on_host, self.device = self.values.dtype, self.values.on_host, self.values.device
 

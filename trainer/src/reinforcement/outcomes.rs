@@ -161,8 +161,8 @@ impl Known {
         for (case, programs) in &self.0 {
             for known in programs {
                 let hash = blake3::hash(format!("{case:?} {known:?}").as_bytes());
-                let (first, _) = hash.as_bytes().split_first_chunk().unwrap_or((&[0; 8], &[]));
-                sum = sum.wrapping_add(u64::from_le_bytes(*first));
+                let first = hash.as_bytes().first_chunk().copied().unwrap_or_default();
+                sum = sum.wrapping_add(u64::from_le_bytes(first));
             }
         }
         sum

@@ -6,6 +6,7 @@ use std::time::Instant;
 use sparserl_core::matrix::Scalar;
 use sparserl_core::reference::{self, Reference};
 use sparserl_emulator::code::Kernel;
+use sparserl_emulator::compute::WARP;
 use sparserl_emulator::launch::{Launch, Options};
 use sparserl_emulator::machine::run;
 use sparserl_emulator::memory::Memory;
@@ -30,8 +31,6 @@ const LONGER_BY: u64 = 10_000;
 pub(super) const OF_ENDLESS: u64 = 50_000;
 /// Orders in which the threads of a mutant take turns.
 const ORDERS: u64 = 3;
-/// Lanes of a warp.
-const LANES: u64 = 32;
 /// How many times as many blocks, threads of a block and bytes of shared memory a launch is given.
 const MORE_BLOCKS: [u32; 4] = [2, 4, 8, 32];
 const MORE_THREADS: [u32; 2] = [2, 4];
@@ -271,7 +270,7 @@ impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
         // What is right in one order of its threads only repairs nothing.
         let mut is_right = |order: u64| {
             // In others than the plain one, lanes of a warp execute their instructions apart.
-            let apart = if order == 0 { 1 } else { LANES };
+            let apart = if order == 0 { 1 } else { WARP as u64 };
             let (seed, budget) = (tried.how.seed.wrapping_add(order), tried.how.budget);
             let how = Options { seed, budget: budget.saturating_mul(apart), ..tried.how.clone() };
             let by = |launch: &Launch, memory: &mut Memory| {
