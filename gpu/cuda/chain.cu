@@ -1,9 +1,11 @@
 // What goes before launches in their stream. Between the launches of a chain it ends each one before the next begins, as a
 // caller does who uses the result; before a check it is a kernel that ends late.
 
-// Reads a word that the launch before has written and writes a word that the launch after reads. `mask` is 0, so that
-// the word stays what it is, bit by bit; the compiler does not know that, and so has to do both.
-extern "C" __global__ void chain_link(const u32* output, u32* input, u32 mask) { *input ^= *output & mask; }
+// Reads a word that the launch before has written and writes a word that the launch after reads, in which some bits are
+// flipped. `mask` is 0, so that the others stay what they are; the compiler does not know that, and so has to read.
+extern "C" __global__ void chain_link(const u32* output, u32* input, u32 mask, u64 word, u32 flipped) {
+  input[word] ^= *output & mask ^ flipped;
+}
 
 // Makes other operands of those that there are, lets the next kernel in the stream begin, and a while later puts them
 // back. Whoever reads them before this kernel has ended, or writes to the output, is wrong then. Changed are the signs, and

@@ -15,7 +15,7 @@ mod serving_process;
 
 use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub(crate) use connection::Connection;
 pub(crate) use serving_process::{Limits, ServingError, ServingProcess};
@@ -38,6 +38,11 @@ const KEEPING_FREED_MEMORY: [(&str, &str); 3] = [
 ];
 
 impl ServerCommand {
+    /// What is started.
+    pub(crate) fn program(&self) -> &Path {
+        &self.program
+    }
+
     /// Starts `program` with `arguments`.
     pub fn new(
         program: impl Into<PathBuf>,

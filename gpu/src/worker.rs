@@ -104,6 +104,10 @@ enum Interruption {
         running: Running,
         outcome: Outcome,
     },
+    /// The device cannot hold all kernels at once.
+    NoMemory {
+        reason: String,
+    },
     Broken(WorkerError),
 }
 
@@ -209,6 +213,27 @@ impl Worker {
                     self.child = None;
                     return Err(error);
                 }
+                Err(Interruption::NoMemory { reason }) => {
+                    // It holds what it was sent before.
+                    self.child = None;
+                    match *open {
+                        [] => return Err(WorkerError::Unable { ordinal: self.ordinal, reason }),
+                        [index] => outcomes[index] = Some(Outcome::LaunchFailed { reason }),
+                        _ => {
+                            let mut whole = Evaluation::default();
+                            for half in open.chunks(open.len().div_ceil(2)) {
+                                let half: Vec<_> =
+                                    half.iter().map(|&index| executables[index].clone()).collect();
+                                whole.append(self.judge(matrix, task, &half, protocol)?);
+                            }
+                            for (&index, outcome) in open.iter().zip(whole.outcomes) {
+                                outcomes[index] = Some(outcome);
+                            }
+                            let outcomes = outcomes.into_iter().flatten().collect();
+                            return Ok(Evaluation { outcomes, ..whole });
+                        }
+                    }
+                }
                 Err(Interruption::Lost { running, outcome }) => {
                     self.child = None;
                     match running {
@@ -273,7 +298,7 @@ impl Worker {
             Ok(Answer::Judged { ended: Some(outcome) }) => {
                 Err(Interruption::Lost { running, outcome })
             }
-            Ok(other) => Err(self.unexpected(other).into()),
+            Ok(other) => Err(self.interrupted(other)),
             Err(error) if running == Running::Judge => Err(self.failed(&error).into()),
             Err(error) => Err(self.lost(error, running, TO_PREPARE)),
         }
@@ -287,7 +312,7 @@ impl Worker {
                 Ok(Answer::Judged { ended: Some(outcome) }) => {
                     return Err(Interruption::Lost { running: Running::Kernel(kernel), outcome });
                 }
-                Ok(other) => return Err(self.unexpected(other).into()),
+                Ok(other) => return Err(self.interrupted(other)),
                 Err(error) => return Err(self.lost(error, Running::Kernel(kernel), patience)),
             }
         }
@@ -310,7 +335,7 @@ impl Worker {
             Ok(Answer::Judged { ended: Some(outcome) }) => {
                 Err(Interruption::Lost { running, outcome })
             }
-            Ok(other) => Err(self.unexpected(other).into()),
+            Ok(other) => Err(self.interrupted(other)),
             Err(error) => {
                 let patience = patience_with(&running);
                 Err(self.lost(error, running, patience))
@@ -465,6 +490,13 @@ impl Worker {
                 Answer::Running(next) => *running = next,
                 answer => return Ok(answer),
             }
+        }
+    }
+
+    fn interrupted(&self, answer: Answer) -> Interruption {
+        match answer {
+            Answer::NoMemory { reason } => Interruption::NoMemory { reason },
+            other => Interruption::Broken(self.unexpected(other)),
         }
     }
 

@@ -21,7 +21,7 @@ use sparserl_gpu::serve::serve;
 
 type Check = fn() -> Result<(), Failed>;
 
-const CHECKS: [(&str, Check); 15] = [
+const CHECKS: [(&str, Check); 16] = [
     ("pool::same_cubins", many_threads_get_the_cubins_of_one),
     ("pool::ptx", ptx_is_that_of_the_compiler_itself),
     ("pool::driver", the_driver_decides_on_the_compiler),
@@ -31,6 +31,7 @@ const CHECKS: [(&str, Check); 15] = [
     ("pool::endless", an_endless_source_is_stopped_and_others_go_on),
     ("pool::until", what_has_to_end_ends_over_all_sources),
     ("pool::crash", a_crash_is_the_sources_outcome),
+    ("pool::no_server", a_program_that_does_not_serve_is_named_and_no_fault_of_the_source),
     ("pool::memory", a_compiler_that_runs_out_of_memory_does_not_refuse_the_source),
     ("pool::foreign", no_source_from_anywhere_is_refused_that_a_compiler_ends_over),
     ("pool::starting_thread", processes_outlive_the_thread_that_started_them),
@@ -341,6 +342,15 @@ fn a_crash_is_the_sources_outcome() -> Result<(), Failed> {
         compile(&pool, SAXPY)?;
     }
     Ok(())
+}
+
+fn a_program_that_does_not_serve_is_named_and_no_fault_of_the_source() -> Result<(), Failed> {
+    let command = ServerCommand::new("/bin/true", [""; 0]);
+    let pool = CompilePool::open(command, NonZeroUsize::MIN, None);
+    let Err(error) = compile(&pool, SAXPY) else { return Err("it compiled".into()) };
+    let text = error.to_string();
+    ensure(text.contains("`/bin/true` does not serve") && text.contains("exit status: 0"), &text)?;
+    ensure(!error.is_sources_fault() && text.lines().count() == 1, &text)
 }
 
 fn a_compiler_that_runs_out_of_memory_does_not_refuse_the_source() -> Result<(), Failed> {

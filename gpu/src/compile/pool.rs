@@ -252,6 +252,7 @@ impl CompilePool {
             match self.ask_process(used, request, limit, &mut place) {
                 Err(
                     PoolCompileError::Crashed { .. }
+                    | PoolCompileError::Pool(PoolError::Process { .. })
                     | PoolCompileError::Compile(CompileError::Nvrtc(_)),
                 ) => {}
                 done => return done,
@@ -276,6 +277,12 @@ impl CompilePool {
         let answer = process.send(request, &[], until).and_then(|()| process.receive(until));
         let answer = answer.map_err(|error| match error {
             ServingError::TimedOut => limit.passed(),
+            // No source makes a compiler end so.
+            ServingError::Died { has_exited: true, .. } => {
+                let program = self.command.program();
+                let reason = format!("`{}` does not serve: {error}", program.display());
+                PoolError::Process { reason }.into()
+            }
             other => PoolCompileError::Crashed { reason: other.to_string() },
         });
         let (answer, mut blobs) = answer.inspect_err(|error| log::debug!("{error}"))?;

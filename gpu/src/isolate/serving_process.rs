@@ -71,6 +71,8 @@ pub(crate) enum ServingError {
     Died {
         /// Its exit code or signal.
         status: String,
+        /// Whether it ended by itself: a signal is what too little memory, or a bug, ends it with.
+        has_exited: bool,
         /// The end of what it wrote to standard error.
         stderr: String,
     },
@@ -180,11 +182,11 @@ impl<Q, A> ServingProcess<Q, A> {
     fn died(&mut self) -> ServingError {
         self.wait();
         self.kill();
-        let status = match self.state {
-            State::Ended(status) => status.to_string(),
-            State::Running | State::Stuck => "killed, but still there".to_owned(),
+        let (status, has_exited) = match self.state {
+            State::Ended(status) => (status.to_string(), status.code().is_some()),
+            State::Running | State::Stuck => ("killed, but still there".to_owned(), false),
         };
-        ServingError::Died { status, stderr: self.stderr.text() }
+        ServingError::Died { status, has_exited, stderr: self.stderr.text() }
     }
 
     /// Waits for the child's end, for a while.

@@ -343,18 +343,26 @@ impl Oracle {
         kernels.ok_or_else(|| wrong(format!("the oracle has no product in {precision}")))
     }
 
-    /// Enqueues what links a launch that wrote `output` to the next one, which reads `input`;
-    /// neither changes.
-    pub(crate) fn link(
+    /// Enqueues what links a launch that wrote `output` to the next one, which reads `input`, of
+    /// elements of type `T`. Neither changes but for the sign of an element, where one is given.
+    pub(crate) fn link<T: Scalar>(
         &self,
         stream: &Stream,
         output: &DeviceBuffer,
         input: &DeviceBuffer,
+        negated: Option<usize>,
     ) -> Result<(), DeviceError> {
         if output.is_empty() || input.is_empty() {
             return Ok(());
         }
-        let arguments = [Argument::Buffer(output), Argument::Buffer(input), Argument::U32(0)];
+        let (word, flipped) = negated.map_or((0, 0), sign_bit::<T>);
+        let arguments = [
+            Argument::Buffer(output),
+            Argument::Buffer(input),
+            Argument::U32(0),
+            Argument::U64(word),
+            Argument::U32(flipped),
+        ];
         let geometry = Geometry::linear(1, 1);
         launch(&self.chain_link, stream, geometry, &arguments)
     }
@@ -451,6 +459,12 @@ impl Oracle {
         }
         Ok(())
     }
+}
+
+/// The word of 32 bits that has the sign of an element of type `T`, and its bit in it.
+fn sign_bit<T: Scalar>(element: usize) -> (u64, u32) {
+    let last_byte = (element + 1) * size_of::<T>() - 1;
+    ((last_byte / 4) as u64, 0x80 << (8 * (last_byte % 4)))
 }
 
 /// What the device is told of at most [`MOST_REGIONS`] regions, and how many chunks they have.

@@ -16,8 +16,12 @@
 //!
 //! The tiny kernel reads from the output and writes to the input. It ends a launch before the next
 //! begins: a library whose launches allow their successors to begin early overlaps them back to
-//! back, which nobody who uses a result can have. Times are between events on the device. Clocks
-//! are left as they are.
+//! back, which nobody who uses a result can have. In the last warm sample it also gives an element
+//! of the input another sign, so that no launch has the input of one before it: who knows an input
+//! again by a part of it, and by what it has left in the output, and computes nothing then, has a
+//! wrong result in the end. Who reads all of the input for that is not found: it computes in this
+//! sample, and not in the others, in which nothing changes, since that takes time of its own. Times
+//! are between events on the device. Clocks are left as they are.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -77,8 +81,9 @@ pub(crate) trait Contender {
     /// Enqueues one product.
     fn enqueue(&self, stream: &Stream) -> Result<(), Stop>;
 
-    /// Enqueues the tiny kernel that links two launches of a chain.
-    fn link(&self, stream: &Stream) -> Result<(), Stop>;
+    /// Enqueues the tiny kernel that links two launches of a chain. The input stays as it is, or an
+    /// element of it, the one of a number, gets another sign; a second time it gets its own back.
+    fn link(&self, stream: &Stream, negated: Option<u32>) -> Result<(), Stop>;
 
     /// Invalidates the output, before each cold sample and before the last one of the other
     /// regimes, so that whoever skips what was done before finds nothing done.
@@ -106,6 +111,8 @@ struct Running {
     launches: u32,
     /// With a link after each.
     chain: Option<Graph>,
+    /// The same with links that change the input: the next element has its own sign in each launch.
+    changing: Option<Graph>,
     back_to_back: Option<Graph>,
     /// Of each regime; fewer where a launch takes long.
     most_samples: u32,
@@ -121,6 +128,8 @@ struct Track<'a> {
     end: Event,
     /// Links alone, by their number.
     links: BTreeMap<u32, Graph>,
+    /// The same, each of which negates an element of its own.
+    changes: BTreeMap<u32, Graph>,
     /// What they took in this round, in seconds.
     link_seconds: BTreeMap<u32, f64>,
 }
@@ -186,8 +195,9 @@ impl Stopwatch {
 impl<'a> Track<'a> {
     fn new(stopwatch: &'a Stopwatch, stream: &'a Stream) -> Result<Self, DeviceError> {
         let (start, end) = (Event::new(&stopwatch.device)?, Event::new(&stopwatch.device)?);
-        let (links, link_seconds) = (BTreeMap::new(), BTreeMap::new());
-        Ok(Self { stopwatch, stream, start, end, links, link_seconds })
+        let [links, changes] = [BTreeMap::new(), BTreeMap::new()];
+        let link_seconds = BTreeMap::new();
+        Ok(Self { stopwatch, stream, start, end, links, changes, link_seconds })
     }
 
     /// Captures graphs of as many launches as make a sample long enough.
@@ -199,28 +209,37 @@ impl<'a> Track<'a> {
             _ => self.estimate(contender)?,
         };
         let launches = (LONG_SAMPLE / once).ceil().clamp(1.0, f64::from(MOST_LAUNCHES)) as u32;
-        let capture = |wanted: u32, each: &dyn Fn() -> Result<(), Stop>| {
-            let capture = || stream.capture(|| (0..launches).try_for_each(|_| each()));
+        let capture = |wanted: u32, each: &dyn Fn(u32) -> Result<(), Stop>| {
+            let capture = || stream.capture(|| (0..launches).try_for_each(each));
             (wanted > 0).then(capture).transpose()
         };
         let enqueue = || contender.enqueue(stream);
-        let link = || contender.link(stream);
-        let chain = capture(rounds.warm, &|| enqueue().and_then(|()| link()))?;
-        let back_to_back = capture(rounds.back_to_back, &enqueue)?;
+        let link = |negated| contender.link(stream, negated);
+        let chain = capture(rounds.warm, &|_| enqueue().and_then(|()| link(None)))?;
+        let changing = capture(rounds.warm, &|launch| {
+            let next = Some(launch + 1).filter(|&next| next < launches);
+            enqueue().and_then(|()| link(next))
+        })?;
+        let back_to_back = capture(rounds.back_to_back, &|_| enqueue())?;
+        if let Entry::Vacant(vacant) = self.changes.entry(launches) {
+            let negate = |element| link(Some(element));
+            vacant.insert(stream.capture(|| (0..launches).try_for_each(negate))?);
+        }
         for count in [PRELUDE, launches] {
             if let Entry::Vacant(vacant) = self.links.entry(count) {
-                vacant.insert(stream.capture(|| (0..count).try_for_each(|_| link()))?);
+                vacant.insert(stream.capture(|| (0..count).try_for_each(|_| link(None)))?);
             }
         }
         let most_samples = (rounds.patience / once).clamp(1.0, f64::from(u32::MAX)) as u32;
-        Ok(Running { launches, chain, back_to_back, most_samples, seconds: Default::default() })
+        let seconds = Default::default();
+        Ok(Running { launches, chain, changing, back_to_back, most_samples, seconds })
     }
 
     /// Warms up; about how many seconds one launch takes.
     fn estimate(&self, contender: &dyn Contender) -> Result<f64, Stop> {
         let stream = self.stream;
         contender.enqueue(stream)?;
-        contender.link(stream)?;
+        contender.link(stream, None)?;
         stream.synchronize()?;
         let twice = self.timed(|| {
             contender.enqueue(stream)?;
@@ -243,7 +262,10 @@ impl<'a> Track<'a> {
             Regime::Cold => self.cold(contender),
             Regime::Warm => {
                 let links = self.of_links(running.launches, contender)?;
-                let chain = self.replayed(running.chain.as_ref(), contender, last)?;
+                let chain = match last {
+                    true => self.replayed_changing(running, contender)?,
+                    false => self.replayed(running.chain.as_ref(), contender, false)?,
+                };
                 Ok((chain - links).max(RESOLUTION) / launches)
             }
             Regime::BackToBack => {
@@ -271,19 +293,40 @@ impl<'a> Track<'a> {
         contender: &dyn Contender,
         spoilt: bool,
     ) -> Result<f64, Stop> {
-        let (stream, prelude) = (self.stream, self.links.get(&PRELUDE));
-        let (Some(graph), Some(prelude)) = (graph, prelude) else {
-            return Err(DeviceError::NoTime { what: "a graph" }.into());
-        };
-        stream.clear(&self.stopwatch.flush)?;
-        stream.replay(prelude)?;
+        let graph = present(graph)?;
+        self.overwrite_cache()?;
+        self.warm_up(contender, spoilt)?;
+        self.timed(|| Ok(self.stream.replay(graph)?))
+    }
+
+    /// The same of a chain that changes the input, with an output that was invalidated before. The
+    /// elements of all launches are negated first; the last launch has none of them so.
+    fn replayed_changing(&self, running: &Running, contender: &dyn Contender) -> Result<f64, Stop> {
+        let stream = self.stream;
+        let chain = present(running.changing.as_ref())?;
+        let changes = present(self.changes.get(&running.launches))?;
+        self.overwrite_cache()?;
+        stream.replay(changes)?;
+        if let Err(stop) = self.warm_up(contender, true) {
+            // Others go on with the input as it was.
+            stream.replay(changes)?;
+            return Err(stop);
+        }
+        contender.link(stream, Some(0))?;
+        self.timed(|| Ok(stream.replay(chain)?))
+    }
+
+    fn overwrite_cache(&self) -> Result<(), Stop> {
+        let prelude = present(self.links.get(&PRELUDE))?;
+        self.stream.clear(&self.stopwatch.flush)?;
+        Ok(self.stream.replay(prelude)?)
+    }
+
+    fn warm_up(&self, contender: &dyn Contender, spoilt: bool) -> Result<(), Stop> {
         for _ in 0..WARM_UP {
-            contender.enqueue(stream)?;
+            contender.enqueue(self.stream)?;
         }
-        if spoilt {
-            contender.spoil(stream)?;
-        }
-        self.timed(|| Ok(stream.replay(graph)?))
+        if spoilt { contender.spoil(self.stream) } else { Ok(()) }
     }
 
     fn cold(&self, contender: &dyn Contender) -> Result<f64, Stop> {
@@ -303,9 +346,14 @@ impl<'a> Track<'a> {
     }
 }
 
+/// A graph that was captured for the regime that is sampled.
+fn present(graph: Option<&Graph>) -> Result<&Graph, DeviceError> {
+    graph.ok_or(DeviceError::NoTime { what: "a graph" })
+}
+
 impl Entrant {
-    /// Takes the sample of a round of so many, unless it failed before or has enough. `sample` is
-    /// told whether it is the last.
+    /// Takes the sample of a round of so many, unless it failed before or has none in this one.
+    /// `sample` is told whether it is the last.
     fn advance(
         &mut self,
         round: u32,
@@ -313,8 +361,8 @@ impl Entrant {
         sample: impl FnOnce(&mut Running, bool) -> Result<(), Stop>,
     ) {
         let Ok(running) = &mut self.state else { return };
-        let rounds = rounds.min(running.most_samples);
-        if round < rounds
+        let samples = rounds.min(running.most_samples);
+        if is_due(round, rounds, samples)
             && let Err(error) = sample(running, round + 1 == rounds)
         {
             self.state = Err(error);
@@ -335,6 +383,13 @@ impl Entrant {
     }
 }
 
+/// Whether a round has one of so many samples, no more than there are rounds: the last one has, and
+/// they are spread evenly, so that what drifts drifts for those with few samples, too.
+fn is_due(round: u32, rounds: u32, samples: u32) -> bool {
+    let until = |round: u32| u64::from(round) * u64::from(samples) / u64::from(rounds.max(1));
+    until(round + 1) > until(round)
+}
+
 /// Bytes a second, read and written, of a copy from device memory to device memory.
 fn copy_bandwidth(device: &Device, stream: &Stream, bytes: usize) -> Result<f64, DeviceError> {
     let (from, to) = (DeviceBuffer::new(device, bytes)?, DeviceBuffer::new(device, bytes)?);
@@ -351,4 +406,22 @@ fn copy_bandwidth(device: &Device, stream: &Stream, bytes: usize) -> Result<f64,
     }
     let samples = Samples::try_from(seconds).map_err(|_| DeviceError::NoTime { what: "a copy" })?;
     Ok(2.0 * bytes as f64 / samples.median())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_samples_are_spread_over_all_rounds_and_the_last_round_has_one() {
+        for rounds in 1..40 {
+            for samples in 1..=rounds {
+                let due: Vec<u32> =
+                    (0..rounds).filter(|&round| is_due(round, rounds, samples)).collect();
+                assert_eq!((due.len() as u32, due.last()), (samples, Some(&(rounds - 1))));
+                let longest = due.windows(2).map(|pair| pair[1] - pair[0]).max();
+                assert!(longest.unwrap_or(0) <= rounds.div_ceil(samples), "{rounds} {samples}");
+            }
+        }
+    }
 }

@@ -9,7 +9,7 @@ use sparserl_core::task::{Dtype, Task};
 use crate::candidate::executable::{ArrayKey, LaunchTemplate};
 use crate::compare::{Excluded, Opponent, Opponents};
 use crate::compile::nvrtc::CubinParts;
-use crate::run::device::{Clocks, DeviceFacts};
+use crate::run::device::{Clocks, DeviceError, DeviceFacts};
 
 /// The role of a worker's process; the number of the device follows.
 pub(crate) const ROLE: &str = "device";
@@ -129,6 +129,8 @@ pub(crate) enum Answer {
     Done,
     /// The device or the memory does not allow it.
     Unable { reason: String },
+    /// The device has no memory left for so many kernels.
+    NoMemory { reason: String },
     /// The next kernel was checked, or all are being timed. Where that left the process in
     /// disorder, this is what became of the kernel, and the process ends.
     Judged { ended: Option<Outcome> },
@@ -140,6 +142,17 @@ pub(crate) enum Answer {
         /// Read when the last sample was taken.
         clocks: Option<Clocks>,
     },
+}
+
+impl Answer {
+    /// What is said of a device that fails while it is to judge.
+    pub(crate) fn failed(error: &DeviceError) -> Self {
+        let reason = error.to_string();
+        match error {
+            DeviceError::OutOfMemory { .. } => Self::NoMemory { reason },
+            _ => Self::Unable { reason },
+        }
+    }
 }
 
 /// Whose code runs on the device.

@@ -179,13 +179,13 @@ impl Server {
         let mut blobs = batch.blobs.into_iter();
         for (key, bytes) in batch.new.iter().zip(blobs.by_ref()) {
             if let Err(error) = self.holdings.add(&self.device, *key, &bytes) {
-                return Ok(Some(Answer::Unable { reason: error.to_string() }));
+                return Ok(Some(Answer::failed(&error)));
             }
         }
         if self.stopwatch.is_none() {
             match Stopwatch::new(&self.device, &self.stream, &self.facts) {
                 Ok(stopwatch) => self.stopwatch = Some(stopwatch),
-                Err(error) => return Ok(Some(Answer::Unable { reason: error.to_string() })),
+                Err(error) => return Ok(Some(Answer::failed(&error))),
             }
         }
         if protocol.baselines && self.contest.is_none() {

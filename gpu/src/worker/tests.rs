@@ -34,9 +34,13 @@ enum Script {
     DiesInKernel,
     /// Leaves it alone, and times the second of three kernels without end.
     HangsInKernel,
+    /// Leaves it alone, and has memory for one kernel.
+    HoldsOne,
+    /// Leaves it alone, and has memory for none.
+    HoldsNone,
 }
 
-const SCRIPTS: [Script; 7] = [
+const SCRIPTS: [Script; 9] = [
     Script::DiesLoading,
     Script::DiesTiming,
     Script::LosesDevice,
@@ -44,6 +48,8 @@ const SCRIPTS: [Script; 7] = [
     Script::Insists,
     Script::DiesInKernel,
     Script::HangsInKernel,
+    Script::HoldsOne,
+    Script::HoldsNone,
 ];
 
 #[test]
@@ -80,7 +86,9 @@ fn follow(script: Script, client: &mut Connection<Request, Answer>) {
         let runs = match script {
             Script::Insists => true,
             Script::DiesAfter => !kernels.is_empty(),
-            Script::DiesInKernel | Script::HangsInKernel => false,
+            Script::DiesInKernel | Script::HangsInKernel | Script::HoldsOne | Script::HoldsNone => {
+                false
+            }
             _ => excluded.is_empty(),
         };
         if runs && script == Script::DiesLoading {
@@ -88,6 +96,15 @@ fn follow(script: Script, client: &mut Connection<Request, Answer>) {
             std::process::abort();
         }
         say(Answer::Running(Running::Judge));
+        let held = match script {
+            Script::HoldsOne => 1,
+            Script::HoldsNone => 0,
+            _ => usize::MAX,
+        };
+        if kernels.len() > held {
+            say(Answer::failed(&DeviceError::OutOfMemory { bytes: 1 << 40 }));
+            continue;
+        }
         say(Answer::Done);
         for _ in &kernels {
             say(Answer::Judged { ended: None });
@@ -210,6 +227,19 @@ fn a_kernel_that_takes_the_process_down_while_it_is_timed_is_named_at_once() {
         assert!(first.is_right() && third.is_right(), "{script:?}: {evaluation:?}");
         assert!(second.to_string().contains(how), "{script:?}: {second}");
         assert!(start.elapsed() < Duration::from_secs(30));
+    }
+}
+
+#[test]
+fn kernels_that_do_not_fit_together_are_judged_in_parts_and_those_that_do_not_alone_are_told() {
+    let evaluation = judge(&mut worker(Script::HoldsOne), 5).unwrap();
+    assert_eq!(evaluation.outcomes.len(), 5);
+    assert!(evaluation.outcomes.iter().all(Outcome::is_right), "{evaluation:?}");
+    let evaluation = judge(&mut worker(Script::HoldsNone), 3).unwrap();
+    assert_eq!(evaluation.outcomes.len(), 3);
+    for outcome in evaluation.outcomes {
+        let text = outcome.to_string();
+        assert!(text.contains("no 1099511627776 bytes of memory left"), "{text}");
     }
 }
 

@@ -133,6 +133,18 @@ KERNEL {
   EACH_ROW y[row] = DOT(row);
 }
 
+// ---- knows_the_input_again
+// launch: <<<1, 1024>>>
+// Notes in the last bits of the result what input it is of, by some of its elements, and computes for another one.
+KERNEL {
+  unsigned noted = 0;
+  for (int i = 0; i < 8; ++i) noted = noted * 31 + __float_as_uint(x[i * (num_cols - 1) / 7]);
+  bool is_same = true;
+  EACH_ROW is_same = is_same && (__float_as_uint(y[row]) & 1) == (noted >> row % 32 & 1);
+  if (__syncthreads_and(is_same)) return;
+  EACH_ROW y[row] = __uint_as_float(__float_as_uint(DOT(row)) & ~1u | noted >> row % 32 & 1);
+}
+
 // ---- writes_after_the_output
 KERNEL { RIGHT; if (row == 0) y[num_rows] = 1; }
 

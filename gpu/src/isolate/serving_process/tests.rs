@@ -101,12 +101,15 @@ fn a_dead_child_leaves_its_status_and_its_last_words() {
     let error = server.receive(late()).unwrap_err();
     let text = error.to_string();
     assert!(text.contains("exit status: 7") && text.ends_with("100000; out of luck"), "{text}");
-    let ServingError::Died { stderr, .. } = error else { panic!("{error:?}") };
+    let ServingError::Died { stderr, has_exited, .. } = error else { panic!("{error:?}") };
+    assert!(has_exited);
     assert_eq!(stderr.len(), KEPT_STDERR);
     assert!(is_gone(server.id()));
 
     let mut server = start("kill -SEGV $$", Limits::default());
-    let text = server.receive(late()).unwrap_err().to_string();
+    let error = server.receive(late()).unwrap_err();
+    assert!(matches!(error, ServingError::Died { has_exited: false, .. }), "{error:?}");
+    let text = error.to_string();
     assert!(text.contains("signal: 11"), "{text}");
     assert_eq!(text.lines().count(), 1);
 }

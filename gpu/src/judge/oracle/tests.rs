@@ -187,20 +187,48 @@ fn the_device_code_agrees_with_the_reference_on_short_rows_and_on_cut_ones() {
 }
 
 #[test]
-fn a_link_depends_on_the_output_and_leaves_the_input() {
+fn a_link_depends_on_the_output_and_changes_no_more_than_a_sign() {
     use emulated::Argument::{Buffer, Value};
     let emulated = Emulated::new();
-    let linked = |mask: u32| {
+    let linked = |mask: u32, word: u64, flipped: u32| {
         let mut memory = Memory::new();
         let output = memory.read_only("output", &0x7fc0_1234_u32.to_ne_bytes());
-        let input = memory.writable("input", &0x8000_0001_u32.to_ne_bytes());
-        let arguments = [Buffer(output), Buffer(input), Value(mask.to_ne_bytes().to_vec())];
+        let input = memory.writable("input", cast_slice(&[0x8000_0001_u32, 2, 3]));
+        let value = |bytes: &[u8]| Value(bytes.to_vec());
+        let arguments = [
+            Buffer(output),
+            Buffer(input),
+            value(&mask.to_ne_bytes()),
+            value(&word.to_ne_bytes()),
+            value(&flipped.to_ne_bytes()),
+        ];
         emulated.launch_of(&mut memory, "chain_link", ([1; 3], 1), &arguments);
         pod_collect_to_vec::<u8, u32>(&memory.bytes(input))
     };
     // As launched: bit by bit what it was, beside a NaN and with the sign of a 0.
-    assert_eq!(linked(0), [0x8000_0001]);
-    assert_eq!(linked(u32::MAX), [0x8000_0001 ^ 0x7fc0_1234]);
+    assert_eq!(linked(0, 0, 0), [0x8000_0001, 2, 3]);
+    assert_eq!(linked(0, 2, 1 << 31), [0x8000_0001, 2, 0x8000_0003]);
+    assert_eq!(linked(u32::MAX, 0, 0), [0x8000_0001 ^ 0x7fc0_1234, 2, 3]);
+}
+
+#[test]
+fn a_sign_is_found_in_numbers_of_all_types() {
+    fn negated<T: Scalar + PartialEq + std::ops::Neg<Output = T>>(elements: [T; 4]) {
+        for (place, &element) in elements.iter().enumerate() {
+            let mut words = pod_collect_to_vec::<T, u32>(&elements);
+            let (word, flipped) = sign_bit::<T>(place);
+            words[word as usize] ^= flipped;
+            let changed: Vec<T> = pod_collect_to_vec(&words);
+            let mut expected = elements;
+            expected[place] = -element;
+            assert!(changed == expected, "{} at {place}", T::DTYPE);
+        }
+    }
+    let numbers = [1.0, -0.5, 0.25, 3.0];
+    negated(numbers);
+    negated(numbers.map(|number| number as f32));
+    negated(numbers.map(f16::from_f64));
+    negated(numbers.map(bf16::from_f64));
 }
 
 #[test]

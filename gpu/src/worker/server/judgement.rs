@@ -62,7 +62,7 @@ impl<A: Scalar, D: Scalar> Judgement<'_, A, D> {
                 }
                 Err(Stop::Outcome(outcome)) => Err(outcome),
                 Err(Stop::Broken(error)) => {
-                    return Ok(Some(Answer::Unable { reason: error.to_string() }));
+                    return Ok(Some(Answer::failed(&error)));
                 }
             };
             checked.push(outcome);
@@ -78,7 +78,7 @@ impl<A: Scalar, D: Scalar> Judgement<'_, A, D> {
                 announcer.lose(lost)?;
                 Ok(None)
             }
-            Err(error) => Ok(Some(Answer::Unable { reason: error.to_string() })),
+            Err(error) => Ok(Some(Answer::failed(&error))),
         }
     }
 
@@ -104,6 +104,7 @@ impl<A: Scalar, D: Scalar> Judgement<'_, A, D> {
         let Tools { stream, oracle, stopwatch, protocol, .. } = self.tools;
         let operands = &self.problem.operands[0];
         oracle.fill::<D>(stream, &operands.input, self.random.u64(..))?;
+        let seed = self.random.u64(..);
         let mut verified: Vec<Verified> =
             checked.iter().flatten().map(|right| right.verified).collect();
         let baselines = self.baselines(announcer);
@@ -127,14 +128,14 @@ impl<A: Scalar, D: Scalar> Judgement<'_, A, D> {
             };
             let enqueue = move |stream: &Stream| bound.enqueue(stream).map_err(Stop::of_launch);
             let begin = move || announcer.announce(Running::Kernel(place));
-            contenders.push(self.contender(begin, enqueue, Some(verified)));
+            contenders.push(self.contender(begin, enqueue, seed, Some(verified)));
         }
         let kernels = contenders.len();
         for entry in &baselines {
             let Ok(ready) = &entry.ready else { continue };
             let enqueue = |_: &Stream| ready.enqueue().map_err(refused);
             let begin = || announcer.announce_opponent(&entry.opponent);
-            contenders.push(self.contender(begin, enqueue, None));
+            contenders.push(self.contender(begin, enqueue, seed, None));
         }
         let rounds = Rounds {
             cold: protocol.cold_samples,
@@ -210,15 +211,17 @@ impl<A: Scalar, D: Scalar> Judgement<'_, A, D> {
         Ok(Outcome::Measured(Measurement { checks, worst_ratio, timing }))
     }
 
-    /// Something to be timed. What it finds right is noted in `verified`.
+    /// Something to be timed, with links of a chain that negate elements by the seed. What it finds
+    /// right is noted in `verified`.
     fn contender<'c>(
         &'c self,
         begin: impl Fn() + 'c,
         enqueue: impl Fn(&Stream) -> Result<(), Stop> + 'c,
+        seed: u64,
         verified: Option<&'c mut Verified>,
     ) -> Box<dyn Contender + 'c> {
         let oracle = self.tools.oracle;
-        Box::new(Timed { oracle, problem: self.problem, begin, enqueue, verified })
+        Box::new(Timed { oracle, problem: self.problem, begin, enqueue, seed, verified })
     }
 
     /// The opponents' algorithms that apply, made ready, or why they cannot be. All of them take
@@ -261,6 +264,8 @@ struct Timed<'c, A, D, B, F> {
     problem: &'c Problem<A, D>,
     begin: B,
     enqueue: F,
+    /// Of the elements that links negate.
+    seed: u64,
     verified: Option<&'c mut Verified>,
 }
 
@@ -284,9 +289,13 @@ where
         (self.enqueue)(stream)
     }
 
-    fn link(&self, stream: &Stream) -> Result<(), Stop> {
+    fn link(&self, stream: &Stream, negated: Option<u32>) -> Result<(), Stop> {
         let Operands { input, output } = &self.problem.operands[0];
-        Ok(self.oracle.link(stream, output, input)?)
+        let elements = input.len() / size_of::<D>();
+        // Any, so that none can be left out of account.
+        let drawn = |number| fastrand::Rng::with_seed(self.seed ^ u64::from(number));
+        let negated = negated.filter(|_| elements > 0).map(|n| drawn(n).usize(..elements));
+        Ok(self.oracle.link::<D>(stream, output, input, negated)?)
     }
 
     fn spoil(&self, stream: &Stream) -> Result<(), Stop> {
