@@ -87,10 +87,11 @@ def stream_of(array, given=None):
 
 def _torch_stream(device):
     owner = functools.partial(sys.modules["torch"].cuda.current_stream, device)
-    return Stream(_torch_handle(device), owner)
+    return Stream(torch_stream_handle(device), owner)
 
 
-def _torch_handle(device):
+def torch_stream_handle(device):
+    """The handle of PyTorch's current stream on a GPU."""
     torch = sys.modules["torch"]
     # The object takes longer to make than the rest of a call.
     handle = getattr(torch._C, "_cuda_getCurrentRawStream", None)
@@ -220,7 +221,7 @@ def _of_torch(name, tensor, order):
     # So has what something traces by, of which a derived class may be.
     if not pointer and tensor.numel():
         raise TypeError(f"{name} is a {type(tensor).__name__} without memory")
-    place = (None, tensor, False, strides) if on_host else (device, tensor, False, strides, _torch_handle(device))
+    place = (None, tensor, False, strides) if on_host else (device, tensor, False, strides, torch_stream_handle(device))
     return Memory(pointer, tuple(tensor.shape), _torch_type(tensor.dtype), on_host, *place)
 
 

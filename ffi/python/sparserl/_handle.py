@@ -81,8 +81,8 @@ class PlanHandle:
 
     def _finalize(self):
         self._destroy = weakref.finalize(self, _destroy, self.number, self.context.process, self.uses)
-        # A log must not be called when Python is gone.
-        self._destroy.atexit = self.context.has_log
+        # The end of the process frees all, and handlers of `atexit` may still ask for products.
+        self._destroy.atexit = False
 
     def close(self):
         """Destroys it now."""

@@ -1,5 +1,6 @@
 """Products on the host, for where there is no GPU: SciPy's, on as many threads as there are cores."""
 
+import collections
 import concurrent.futures
 import ctypes
 import functools
@@ -20,6 +21,31 @@ def _cores():
 @functools.cache
 def _pool():
     return concurrent.futures.ThreadPoolExecutor(_cores(), thread_name_prefix="sparserl")
+
+
+def _share(act, blocks):
+    """Does something to each block, on several threads, of which this one is the first."""
+    left = collections.deque(blocks)
+
+    def work():
+        while True:
+            try:
+                block = left.popleft()
+            except IndexError:
+                return
+            act(block)
+
+    others = []
+    try:
+        while len(others) < len(blocks) - 1:
+            others.append(_pool().submit(work))
+    except RuntimeError:
+        pass  # When Python ends it starts no threads: this one does what is left.
+    work()
+    for other in others:
+        # Nothing is left for one that has not begun.
+        if not other.cancel():
+            other.result()
 
 
 def numbers(memory):
@@ -104,8 +130,4 @@ class HostMatrix:
                 product += beta * y[rows]
             store(out, rows, ending(rows, product))
 
-        blocks = self._blocks
-        if len(blocks) == 1:
-            act(blocks[0])
-        else:
-            list(_pool().map(act, blocks))
+        _share(act, self._blocks)

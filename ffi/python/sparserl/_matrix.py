@@ -16,11 +16,12 @@ class Matrix:
 
     def __init__(self, given):
         offsets, indices, values, shape = _parts(given)
-        if len(shape) != 2:
-            raise ValueError(f"the matrix has {len(shape)} dimensions: expected 2. A plan is for one matrix of "
+        self.shape = _sizes(shape)
+        if len(self.shape) != 2:
+            raise ValueError(f"the matrix has {len(self.shape)} dimensions: expected 2. A plan is for one matrix of "
                              "numbers: of a batch make a plan for each, of a vector give A.reshape(1, -1).tocsr()")
         self._given = given
-        rows, cols = self.shape = tuple(operator.index(size) for size in shape)
+        rows, cols = self.shape
         if not 0 <= min(self.shape) <= max(self.shape) < 2**63:
             raise ValueError(f"the matrix has the shape {self.shape}: expected two sizes of 64 bits")
         arrays = {"row offsets": offsets, "column indices": indices, "values": values}
@@ -84,11 +85,27 @@ def _parts(given):
         if str(given.layout) != "torch.sparse_csr":
             raise TypeError(f"the matrix is {given.layout}: give A.to_sparse_csr()")
         return given.crow_indices(), given.col_indices(), given.values(), given.shape
-    # CSC has the same attributes, and means the transposed matrix by them.
-    if getattr(given, "format", "csr") != "csr":
-        raise TypeError(f"the matrix is {given.format}: give A.tocsr()")
+    # CSC has the same attributes, and means the transposed matrix by them. A text has a method of this name.
+    layout = getattr(given, "format", "csr")
+    if isinstance(layout, str) and layout != "csr":
+        raise TypeError(f"the matrix is {layout}: give A.tocsr()")
     try:
         return given.indptr, given.indices, given.data, given.shape
     except AttributeError:
-        raise TypeError(f"a {type(given).__name__} is no matrix in CSR: expected one of SciPy, CuPy or PyTorch, or "
-                        "anything with indptr, indices, data and shape") from None
+        raise TypeError(_no_matrix(given)) from None
+
+
+def _no_matrix(given):
+    if hasattr(given, "__dlpack__"):
+        return ("the matrix is a dense array: give a sparse one, scipy.sparse.csr_array(A) or "
+                "cupyx.scipy.sparse.csr_matrix(A)")
+    what = repr(given) if given is None or isinstance(given, str) else f"of {type(given)}"
+    return (f"the matrix is {what}: expected one in CSR, of SciPy, CuPy or PyTorch, or anything with indptr, indices, "
+            "data and shape")
+
+
+def _sizes(shape):
+    try:
+        return tuple(operator.index(size) for size in shape)
+    except TypeError:
+        raise TypeError(f"the matrix has the shape {shape!r}: expected two whole numbers") from None

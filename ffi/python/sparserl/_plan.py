@@ -16,6 +16,7 @@ TEXTS, NUMBERS = group("SPARSERL_TEXT_"), group("SPARSERL_NUMBER_")
 ORDERS = {constant.number: name.replace("_", "-") for name, constant in group("SPARSERL_DENSE_").items()}
 # Machine code is no text.
 BYTES = {"cubin"}
+WITHOUT_MATVEC = "a plan has matvec and rmatvec if it is for SpMV, and has kernels for them"
 # What is traced knows plans by the numbers of their handles, which are never given out again.
 PLANS = weakref.WeakValueDictionary()
 # Types of sums, by those of matrices.
@@ -33,6 +34,10 @@ def _text(plan, op, key):
                 return buffer.raw[:length.value]
         size = length.value + 1
         buffer = ctypes.create_string_buffer(size)
+
+
+def _is(number, expected):
+    return isinstance(number, (int, float)) and number == expected
 
 
 class _Kernels:
@@ -55,11 +60,20 @@ class _Kernels:
         self.has_transposed = self._number(OP_TRANSPOSE, NUMBERS["packed_bytes"].number)[0] != Status.UNSUPPORTED
         # How often values were updated.
         self.updates = 0
+        # What each side needs for usual products of PyTorch's tensors, made with the first.
+        self.usual = [None, None]
         PLANS[number] = self
         self.number = number
+        # The module for PyTorch, once it is needed.
+        self.by_torch = None
         if "torch" in sys.modules:
             # Lest it is imported while something is traced.
-            from . import _torch as _
+            self.load_torch()
+
+    def load_torch(self):
+        from . import _torch
+        self.by_torch = _torch
+        return _torch
 
     def _has_gpu(self):
         # A product of nothing is refused anyway, first of all where there is no GPU.
@@ -85,13 +99,17 @@ class Plan:
     on the GPU, as they may on two streams, unless `workspace_bytes` is 0 after `wait()`, or each stream was given
     a workspace by `set_workspace`. Every method may be called from every thread.
 
-    `plan.T` is the transposed matrix: the same plan, seen from the other side.
+    `plan.T` is the transposed matrix: the same plan, seen from the other side. `x @ plan` of a vector is
+    `plan.T @ x`.
 
     What is known of the plan: `why`, `program`, `source` (CUDA C++), `cubin` (bytes), `epilogue`, `epilogue_user`;
     `packed_bytes`, `predicted_seconds`, `measured_seconds`, `csr_seconds`, `cusparse_seconds`, `planning_seconds`,
     `calls`, `calls_to_pay`, `workspace_bytes`, which are None where they are not known, or not yet. The
     header says what they are (SPARSERL_TEXT_..., SPARSERL_NUMBER_...).
     """
+
+    # NumPy would take a plan for a number, of any type.
+    __array_ufunc__ = None
 
     def __init__(self, kernels, op=OP_NONE):
         self._kernels, self._op = kernels, op
@@ -134,7 +152,8 @@ class Plan:
         if name in TEXTS:
             text = _text(self._handle(), self._op, TEXTS[name].number)
             return text if name in BYTES else text.decode()
-        raise AttributeError(f"a plan has no {name!r}")
+        # What a property raises comes here, too.
+        raise AttributeError(WITHOUT_MATVEC if name in ("matvec", "rmatvec") else f"a plan has no {name!r}")
 
     def __dir__(self):
         return [*super().__dir__(), *TEXTS, *NUMBERS]
@@ -154,18 +173,34 @@ class Plan:
     def __matmul__(self, x):
         return self(x)
 
+    def __rmatmul__(self, x):
+        if self.columns is not None:
+            raise TypeError("a plan is multiplied from the left by vectors only: for X @ plan write (plan.T @ X.T).T")
+        return self.T(x)
+
     @property
     def matvec(self):
         """`plan @ x` as SciPy's and CuPy's iterative solvers ask for it, which take a plan for SpMV in the place of a
-        matrix, or of a LinearOperator. x may be a column, and is copied where it is not contiguous."""
+        matrix, or of a LinearOperator. x has the matrix's type, and is copied where it is not contiguous. Of a column,
+        which has the shape (n, 1), the product is one, too."""
         if self.columns is not None or not self._has_kernels():
-            raise AttributeError("a plan has matvec and rmatvec if it is for SpMV, and has kernels for them")
-        return lambda x: self @ x.ravel()
+            raise AttributeError(WITHOUT_MATVEC)
+        return self._of_vector
 
     @property
     def rmatvec(self):
         """The same with the transposed matrix, of plans made with `transpose_too=True`."""
         return self.T.matvec
+
+    def _of_vector(self, x):
+        rows, cols = self.shape
+        shape = getattr(x, "shape", None)
+        if shape is None:
+            return self(x)
+        if shape not in ((cols,), (cols, 1)):
+            raise ValueError(f"x has the shape {tuple(shape)}: expected ({cols},) or ({cols}, 1)")
+        product = self(x.ravel())
+        return product if len(shape) == 1 else product.reshape(rows, 1)
 
     def _has_kernels(self):
         return self._op == OP_NONE or self._kernels.has_transposed
@@ -187,12 +222,17 @@ class Plan:
         streams is captured into a graph nothing is ordered between them.
         """
         if _arrays.is_torch(x):
-            from . import _torch
-            x, y = _torch.cast(self._kernels, x), _torch.cast(self._kernels, y)
-            if _torch.is_needed(x, y, out):
+            # An import takes as long as a call of the driver, even of what is there.
+            by_torch = self._kernels.by_torch or self._kernels.load_torch()
+            if y is None and stream is None and user is None and _is(alpha, 1) and _is(beta, 0):
+                result = by_torch.usual(self._kernels, self._op, x, out)
+                if result is not None:
+                    return result
+            x, y = by_torch.cast(self._kernels, x), by_torch.cast(self._kernels, y)
+            if by_torch.is_needed(x, y, out):
                 if out is not None or stream is not None:
                     raise ValueError("out= and stream= are not for products that are traced or have derivatives")
-                return _torch.product(self._kernels, self._op, x, y, alpha, beta)
+                return by_torch.product(self._kernels, self._op, x, y, alpha, beta)
         return self.computed(x, y, alpha, beta, out, stream, user)
 
     def computed(self, x, y=None, alpha=1.0, beta=0.0, out=None, stream=None, user=None):
@@ -204,7 +244,7 @@ class Plan:
         given = self._operand("x", x, cols, stream)
         old = None if y is None else self._operand("y", y, rows, stream)
         if out is None:
-            out, result = _arrays.empty_like(x, self._operand_shape(rows), given, stream, self._kernels.order)
+            out, result = _arrays.empty_like(x, self.operand_shape(rows), given, stream, self._kernels.order)
         else:
             result = self._operand("out", out, rows, stream)
         if result.is_read_only:
@@ -217,11 +257,12 @@ class Plan:
         _arrays.note_written(written)
         return out
 
-    def _operand_shape(self, rows):
+    def operand_shape(self, rows):
+        """The shape of an operand with so many rows."""
         return (rows,) if self.columns is None else (rows, self.columns)
 
     def _operand(self, name, array, rows, stream):
-        memory, expected = _arrays.memory_of(name, array, stream, self._kernels.order), self._operand_shape(rows)
+        memory, expected = _arrays.memory_of(name, array, stream, self._kernels.order), self.operand_shape(rows)
         if memory.shape != expected:
             raise ValueError(f"{name} has the shape {memory.shape}: expected {expected}")
         if memory.dtype != self._kernels.dtype:
@@ -384,6 +425,11 @@ class Plan:
         """Writes the plan to a file, once nothing is searched for any more. It holds no matrix."""
         check(library.sparserl_plan_save(self._handle(), path_of(path)))
 
+    def __reduce__(self):
+        # What it has is the library's and on a GPU, where nothing here could make another of it.
+        raise TypeError("a plan is not copied or pickled: give it to others as it is, or write it by plan.save(path), "
+                        "to be read by sparserl.load(path, A)")
+
     def close(self):
         """Destroys the plan: waits for the streams that it was used on. Graphs with its products must not
         be launched any more."""
@@ -439,6 +485,8 @@ def load(path, A, *, context=None, memory_limit=None, check_pointers=None):
 
 
 def _made(A, context, make):
+    if not isinstance(context, _context.Context | None):
+        raise TypeError(f"context is {context!r}: expected a sparserl.Context")
     matrix = _matrix.Matrix(A)
     context = context or _context.default(matrix.device)
     context.check_process()

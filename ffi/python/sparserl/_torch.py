@@ -4,15 +4,90 @@ What is traced is the operator `sparserl::product`, which knows a plan by a numb
 call of it than a product takes, so that what is not traced goes by `_Product`.
 """
 
+import ctypes
+
 import torch
 
 from . import _arrays
-from ._library import Error, Status
+from ._handle import DEFAULT_STREAMS
+from ._library import Error, Status, check, library
 from ._plan import PLANS
 
 # Other tensors may have no memory, as where something traces by them.
 PLAIN = (torch.Tensor, torch.nn.Parameter)
 TYPES = {"f2": torch.float16, "f4": torch.float32, "f8": torch.float64, _arrays.BFLOAT16: torch.bfloat16}
+
+
+def usual(kernels, op, x, out):
+    """op(A) x as most ask for it: of plain tensors on the plan's GPU, on the current stream. None of other operands,
+    right or wrong ones."""
+    if torch.compiler.is_compiling() or type(x) not in PLAIN:
+        return None
+    by_one_side = _usual_of(kernels, op)
+    if by_one_side is None or not torch.is_grad_enabled():
+        return by_one_side and by_one_side.product(x, out)
+    if out is not None and out.requires_grad:
+        return None
+    if not x.requires_grad:
+        return by_one_side.product(x, out)
+    return _Product.apply(x, kernels, op) if out is None and kernels.has_transposed and by_one_side.takes(x) else None
+
+
+def _usual_of(kernels, op):
+    # None where a plan has more to be told, or no GPU.
+    if kernels.host is not None or kernels.epilogue or kernels.order == _arrays.COLUMN_MAJOR:
+        return None
+    if kernels.usual[op] is None:
+        kernels.usual[op] = _Usual(kernels, op)
+    return kernels.usual[op]
+
+
+class _Usual:
+    """Products with one side of a matrix, alpha 1 and beta 0, of contiguous tensors. Python takes longer for one than
+    the GPU, so that all that does not change from call to call is made once."""
+
+    def __init__(self, kernels, op):
+        plan, columns = kernels.view(op), kernels.columns
+        rows, cols = plan.shape
+        self._given, self._result = (torch.Size(plan.operand_shape(length)) for length in (cols, rows))
+        self._dtype, self._context, self._uses = TYPES[kernels.dtype], kernels.context, kernels.handle.uses
+        handle, one, zero = kernels.handle.number, kernels.scalar(1), kernels.scalar(0)
+        one, zero = ctypes.byref(one), ctypes.byref(zero)
+        if columns is None:
+            execute = library.sparserl_execute_op
+            self._execute = lambda stream, x, out: execute(handle, op, stream, one, x, zero, None, out, None)
+        else:
+            execute = library.sparserl_execute_matrices
+            self._execute = lambda stream, x, out: execute(
+                handle, op, stream, one, x, columns, zero, None, columns, out, columns, None)
+
+    def takes(self, x):
+        """Whether it is an operand."""
+        return self._lies(x, self._given)
+
+    def _lies(self, tensor, shape):
+        return (tensor.dtype is self._dtype and tensor.is_cuda and tensor.shape == shape
+                and tensor.get_device() == self._context.ordinal and tensor.is_contiguous())
+
+    def product(self, x, out=None):
+        """Of a plain tensor, or None where it, or what is to be written, is not as usual."""
+        if not self._lies(x, self._given):
+            return None
+        if out is not None and not (type(out) in PLAIN and self._lies(out, self._result)):
+            return None
+        uses, stream = self._uses, _arrays.torch_stream_handle(self._context.ordinal)
+        # One that is not known yet has to be kept.
+        if stream not in uses.streams:
+            return None
+        self._context.check_process()
+        # Before the call: nobody may destroy the plan between it and a note.
+        if stream not in DEFAULT_STREAMS and self._context.primary_context.is_captured(stream):
+            uses.is_captured = True
+        made = x.new_empty(self._result) if out is None else out
+        check(self._execute(stream, x.data_ptr(), made.data_ptr()))
+        if out is not None:
+            _arrays.note_written([out])
+        return made
 
 
 def is_needed(*tensors):
@@ -63,6 +138,10 @@ def _product(x, kernels, op):
 
 
 def _computed(x, kernels, op):
+    by_one_side = _usual_of(kernels, op) if type(x) in PLAIN else None
+    result = by_one_side and by_one_side.product(x)
+    if result is not None:
+        return result
     x, order = x.detach(), kernels.order
     # Gradients come as they like.
     if not _arrays.lies(tuple(x.shape), x.stride(), order):

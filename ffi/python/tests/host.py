@@ -2,8 +2,11 @@
 computed on the host. Needs SciPy. `python3 host.py`
 """
 
+import copy
 import gc
+import operator
 import os
+import pickle
 import re
 import tempfile
 import threading
@@ -14,6 +17,7 @@ from unittest import mock
 
 import matrix
 import numpy
+import process
 import scipy.sparse.linalg
 from numpy.testing import assert_allclose
 
@@ -279,15 +283,20 @@ class Products(unittest.TestCase):
         S.sum_duplicates()
         plan, b = plain(S, transpose_too=True), matrix.vector(200)
         for method in (solve.cg, solve.gmres, solve.bicg):
-            x, failed = method(plan, b, rtol=1e-10)
-            self.assertEqual(failed, 0)
-            assert_allclose(S @ x, b, rtol=1e-8, atol=1e-8)
+            for right in (b, b.reshape(-1, 1)):
+                x, failed = method(plan, right, rtol=1e-10)
+                self.assertEqual(failed, 0)
+                assert_allclose(S @ x, b, rtol=1e-8, atol=1e-8)
+        values = lambda of: numpy.sort(solve.eigsh(of, k=3, return_eigenvectors=False))
+        assert_allclose(values(plan), values(S), rtol=1e-8)
         # What is not square, and another side of it.
         plan = plain(A, transpose_too=True)
         for side, reference in ((plan, A), (plan.T, A.T)):
             b = matrix.vector(side.shape[0])
             expected = solve.lsqr(reference, b)[0]
             assert_allclose(solve.lsqr(side, b)[0], expected, rtol=1e-6, atol=1e-9)
+            values = lambda of: numpy.sort(solve.svds(of, k=3, return_singular_vectors=False))
+            assert_allclose(values(side), values(reference), rtol=1e-8)
             # Columns of matrices have gaps.
             operator, X = solve.aslinearoperator(side), numpy.ones((side.shape[1], 3))
             self.assertEqual((operator.shape, operator.dtype), (side.shape, A.dtype))
@@ -296,7 +305,56 @@ class Products(unittest.TestCase):
         one_sided = plain(A)
         self.assertFalse(hasattr(one_sided, "rmatvec") or hasattr(one_sided.T, "matvec"))
         assert_allclose(one_sided.T.rmatvec(b[:200]), A @ b[:200], rtol=1e-12)
-        self.assertFalse(hasattr(plain(A, op="spmm", cols=3), "matvec"))
+        for without in (one_sided.T, plain(A, op="spmm", cols=3)):
+            with self.assertRaisesRegex(AttributeError, "matvec and rmatvec if it is for SpMV"):
+                without.matvec
+
+    def test_vectors_of_solvers(self):
+        plan = plain(A, transpose_too=True)
+        for act, reference in ((plan.matvec, A), (plan.rmatvec, A.T), (plan.T.matvec, A.T), (plan.T.rmatvec, A)):
+            rows, cols = reference.shape
+            x = matrix.vector(2 * cols)[::2]
+            for given in (x, x.reshape(-1, 1), x.copy()):
+                product, expected = act(given), reference @ given
+                self.assertEqual(product.shape, expected.shape)
+                assert_allclose(product, expected, rtol=1e-12)
+            for shape in ((1, cols), (cols // 2, 2), (2, cols // 2), (cols - 1,), (cols - 1, 1), (cols, 1, 1), ()):
+                with self.assertRaisesRegex(ValueError, re.escape(f"x has the shape {shape}: expected ({cols},) or")):
+                    act(numpy.ones(shape))
+            for given in (None, list(x)):
+                with self.assertRaisesRegex(TypeError, "expected an array"):
+                    act(given)
+
+    def test_plans_are_no_operands_of_numpy(self):
+        plan, x, y = plain(A, transpose_too=True), matrix.vector(200), matrix.vector(300)
+        for act in (
+            lambda: x + plan, lambda: plan + x, lambda: x * plan, lambda: plan * x, lambda: x[0] * plan,
+            lambda: 2 * plan, lambda: numpy.add(x, plan), lambda: numpy.multiply(plan, 2),
+            lambda: numpy.matmul(plan, x), lambda: numpy.matmul(y, plan),
+            lambda: operator.imatmul(y, plan), lambda: operator.iadd(x, plan),
+        ):
+            with self.assertRaises(TypeError):
+                act()
+        self.assertIs(x == plan, False)
+
+    def test_vectors_before_plans(self):
+        plan, x, y = plain(A, transpose_too=True), matrix.vector(200), matrix.vector(300)
+        assert_allclose(y @ plan, y @ A, rtol=1e-12)
+        assert_allclose(x @ plan.T, x @ A.T, rtol=1e-12)
+        for error, text, act in [
+            (ValueError, r"x has the shape \(200,\): expected \(300,\)", lambda: x @ plan),
+            (ValueError, r"x has the shape \(2, 300\): expected \(300,\)", lambda: numpy.ones((2, 300)) @ plan),
+            (sparserl.Error, "TRANSPOSE_TOO", lambda: y @ plain(A)),
+            (TypeError, "expected an array", lambda: list(y) @ plan),
+            (TypeError, "expected an array", lambda: A.T @ plan),
+        ]:
+            with self.subTest(text), self.assertRaisesRegex(error, text):
+                act()
+        dense = plain(A, op="spmm", cols=4, dense="column-major", transpose_too=True)
+        Y = matrix.vector(1200).reshape(4, 300)
+        with self.assertRaisesRegex(TypeError, r"write \(plan.T @ X.T\).T"):
+            Y @ dense
+        assert_allclose((dense.T @ Y.T).T, Y @ A, rtol=1e-12)
 
     def test_the_matrix_is_copied(self):
         changed = A.copy()
@@ -458,7 +516,16 @@ class Plans(unittest.TestCase):
             (ValueError, "expected two sizes of 64 bits", lambda: plain(types.SimpleNamespace(
                 indptr=A.indptr, indices=A.indices, data=A.data, shape=(300, 2**64 + 200)))),
             (TypeError, "give A.tocsr", lambda: plain(A.tocsc())),
-            (TypeError, "no matrix in CSR", lambda: plain(A.toarray())),
+            (TypeError, "the matrix is a dense array: .* scipy.sparse.csr_array", lambda: plain(A.toarray())),
+            (TypeError, "the matrix is None: expected one in CSR, of SciPy, CuPy or PyTorch", lambda: plain(None)),
+            (TypeError, "the matrix is 'A': expected one in CSR", lambda: plain("A")),
+            (TypeError, "the matrix is 'a.plan': expected one in CSR", lambda: sparserl.load(A, "a.plan")),
+            (TypeError, "the matrix is of <class 'list'>: expected one in CSR", lambda: plain(A.toarray().tolist())),
+            (TypeError, "the matrix is of <class 'sparserl.*Plan'>: expected one in CSR", lambda: plain(plan)),
+            (TypeError, "the matrix has the shape None: expected two whole numbers", lambda: plain(
+                types.SimpleNamespace(indptr=A.indptr, indices=A.indices, data=A.data, shape=None))),
+            (TypeError, "context is 'cost': expected a sparserl.Context", lambda: sparserl.plan(A, context="cost")),
+            (TypeError, "context is 0: expected a sparserl.Context", lambda: sparserl.load("a.plan", A, context=0)),
             (ValueError, "the matrix has 1 dimensions: expected 2", lambda: plain(scipy.sparse.csr_array(x))),
             (ValueError, r"the values have the shape \(\d+, 1\): expected", lambda: plain(
                 types.SimpleNamespace(indptr=A.indptr, indices=A.indices, data=A.data.reshape(-1, 1), shape=A.shape))),
@@ -519,6 +586,73 @@ class Plans(unittest.TestCase):
         self.refused(Status.INVALID_HANDLE, "context", sparserl.plan, A, context=context)
         with self.assertRaisesRegex(TypeError, "no option"):
             sparserl.Context(colour=1)
+        for log in (5, "log", False):
+            with self.assertRaisesRegex(TypeError, f"log is {log!r}: expected a function"):
+                sparserl.Context(device=-1, log=log)
+
+    def test_nothing_is_copied_that_has_a_handle(self):
+        plan, x = plain(A, transpose_too=True), matrix.vector(200)
+        for act in (copy.copy, copy.deepcopy, pickle.dumps):
+            with self.assertRaisesRegex(TypeError, "^a context is not copied .* make another by sparserl.Context"):
+                act(CONTEXT)
+            for side in (plan, plan.T, {"plan": plan}["plan"]):
+                with self.assertRaisesRegex(TypeError, r"^a plan is not copied .* plan.save\(path\).*sparserl.load"):
+                    act(side)
+        gc.collect()
+        assert_allclose(plan @ x, A @ x, rtol=1e-13)
+        assert_allclose(plain(A) @ x, A @ x, rtol=1e-13)
+
+
+class Ends(unittest.TestCase):
+    """The end of a process, which nobody but another one can look at."""
+
+    def ran(self, before, after):
+        """What a process prints that does something before the package is imported, and after it has a plan of a matrix
+        for several threads."""
+        lines = ["import atexit, sys, threading", *before, "import matrix, numpy, sparserl",
+                 "log = (lambda line: None) if 'log' in sys.argv else None",
+                 "context = sparserl.Context(device=-1, policy='cost', log=log)",
+                 "A, x = matrix.random(4_000, 3_000, 300_000), matrix.vector(3_000)",
+                 "plan = sparserl.plan(A, context=context, expected_calls=0)",
+                 "def multiply(): print(numpy.allclose(plan @ x, A @ x))", *after]
+        for arguments in ([], ["log"]):
+            status, printed, errors = process.ended(lines, *arguments)
+            self.assertEqual((status, errors), (0, ""))
+            yield printed
+
+    def test_products_of_handlers(self):
+        # Handlers are called in turn, the last one first.
+        for printed in self.ran(["atexit.register(lambda: multiply())"], ["atexit.register(multiply)"]):
+            self.assertEqual(printed, ["True"] * 2)
+        for printed in self.ran(["atexit.register(lambda: multiply())"], ["multiply()", "atexit.register(multiply)"]):
+            self.assertEqual(printed, ["True"] * 3)
+
+    def test_products_of_threads(self):
+        wait = "threading.main_thread().join()"
+        own = f"threading.Thread(target=lambda: [{wait}, *map(lambda _: multiply(), range(3))]).start()"
+        for printed in self.ran([], ["multiply()", own]):
+            self.assertEqual(printed, ["True"] * 4)
+        # They are stopped where they are.
+        forever = ["def work():", "    while True: plan @ x", "multiply()"]
+        start = "[threading.Thread(target=work, daemon=True).start() for _ in range(4)]"
+        for printed in self.ran([], [*forever, start]):
+            self.assertEqual(printed, ["True"])
+
+    def test_plans_that_are_left(self):
+        # In modules and a cycle, and used once more when Python is all but gone.
+        left = ["class Last:", "    def __del__(self):", "        try: self.plan @ self.x",
+                "        except Exception: pass", "last = sys.last = Last()",
+                "last.plan, last.x, last.last = plan, x, last", "multiply()"]
+        for printed in self.ran([], left):
+            self.assertEqual(printed, ["True"])
+
+    def test_logs_end_before_python(self):
+        late = ["def late():", "    context.close()", "    for act in (lambda: sparserl.plan(A, context=context),",
+                "                lambda: sparserl.Context(device=-1, log=print)):", "        try: act()",
+                "        except Exception as error: print(type(error).__name__)", "    multiply()",
+                "atexit.register(late)"]
+        for printed in self.ran(late, []):
+            self.assertEqual(printed, ["Error", "RuntimeError", "True"])
 
 
 class Header(unittest.TestCase):

@@ -14,6 +14,7 @@ from unittest import mock
 
 import matrix
 import numpy
+import process
 import scipy.sparse
 from numpy.testing import assert_allclose
 
@@ -457,6 +458,32 @@ class OnDriver(unittest.TestCase):
         driver.driver_capture(STREAM, 0)
         plan.close()
         self.assertEqual(driver.driver_taken(), taken)
+
+    def test_the_end_of_a_process(self):
+        # The library calls the log while Python ends, others use the plan, and what is left is used once more.
+        lines = ["import atexit, sys, threading, time", "atexit.register(lambda: multiply())", "import numpy, sparserl",
+                 "from on_driver import A, Array, OTHER, STREAM, empty",
+                 "log = (lambda line: time.sleep(0.1)) if 'log' in sys.argv else None",
+                 "context = sparserl.Context(device=0, log=log)",
+                 "plan = sparserl.plan(A, context=context, measure=0, expected_calls=10**9)",
+                 "x, out = Array(numpy.ones(200)), empty(300)",
+                 "def multiply():", "    plan(x, out=out, stream=STREAM)",
+                 "    print(numpy.allclose(out.host, A @ x.host))", "atexit.register(multiply)",
+                 "def work(out):", "    while True: plan(x, out=out, stream=OTHER)",
+                 "[threading.Thread(target=work, args=(empty(300),), daemon=True).start() for _ in range(3)]",
+                 "class Last:", "    def __del__(self): self.plan(self.x, out=self.out)",
+                 "last = sys.last = Last()", "last.plan, last.x, last.out, last.last = plan, x, empty(300), last"]
+        for arguments in ([], ["log"]):
+            self.assertEqual(process.ended(lines, *arguments), (0, ["True"] * 2, ""))
+
+    def test_contexts_that_are_closed_while_a_process_ends(self):
+        lines = ["import threading, time, matrix, sparserl", "begun = threading.Event()",
+                 "def log(line):", "    begun.set()", "    time.sleep(0.5)", "    print('said')",
+                 "context = sparserl.Context(policy='cost', device=0, log=log)",
+                 "A = matrix.random(3_000, 2_000, 20_000)",
+                 "plan = sparserl.plan(A, context=context, measure=0, expected_calls=10**9)", "begun.wait(60)",
+                 "threading.Thread(target=context.close, daemon=True).start()"]
+        self.assertEqual(process.ended(lines), (0, ["said"], ""))
 
 
 if __name__ == "__main__":

@@ -82,6 +82,31 @@ class PyTorch(unittest.TestCase):
             expected = dense.double().T.sum(1, keepdim=True).expand(40, 8)
             torch.testing.assert_close(x.grad.double(), expected, rtol=2e-2, atol=5e-2)
 
+    def test_usual_products_are_as_others(self):
+        for options in ({}, {"op": "spmm", "cols": 3}):
+            plan = plan_of(A, transpose_too=True, **options)
+            shape = (40,) if not options else (40, 3)
+            x = vector(3 * 40)[:40].clone() if not options else vector(120).view(shape)
+            # The first is asked of a stream that the plan does not know yet.
+            products = [plan @ x, plan @ x, plan(x, out=torch.empty_like(DENSE @ x)), plan(x, alpha=1, beta=0)]
+            for product in products:
+                torch.testing.assert_close(product, DENSE @ x)
+                self.assertTrue(torch.equal(product, products[0]))
+            self.assertEqual([side is not None for side in plan._kernels.usual], [DEVICE == "cuda", False])
+            leaf = x.clone().requires_grad_()
+            for _ in range(2):
+                own, = torch.autograd.grad(plan @ leaf, leaf, products[0])
+                torch.testing.assert_close(own, DENSE.T @ products[0])
+            for wrong, error, text in ((x[1:], ValueError, "x has the shape"), (x.float(), TypeError, "x holds f4")):
+                for given in (wrong, wrong.clone().requires_grad_()):
+                    with self.assertRaisesRegex(error, text):
+                        plan @ given
+            with self.assertRaisesRegex(ValueError, "out has the shape"):
+                plan(x, out=torch.empty_like(x))
+            plan.close()
+            with self.assertRaises(sparserl.Error):
+                plan @ x
+
     def test_the_derivative_keeps_the_plan(self):
         y = self.plan @ self.x
         self.plan = None
