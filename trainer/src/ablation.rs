@@ -95,12 +95,16 @@ impl Ablations {
         names.dedup();
         // Each has a folder beside the table, in which the cost model has rows of its own.
         let is_folder = |name: &&str| {
-            !name.is_empty() && !name.contains(['/', '\0', '.']) && *name != COST_MODEL
+            !name.trim().is_empty()
+                && !name.contains(['/', '\\', '.'])
+                && !name.contains(char::is_control)
+                && *name != COST_MODEL
         };
         if self.variants.is_empty() || names.len() != count || !names.iter().all(is_folder) {
             return Some(
-                "`variants` and `improvements` must have different names, without `/` and `.` and \
-                 none of them `cost model`, and there must be a variant",
+                "`variants` and `improvements` must have different names that are not blank, \
+                 without `/`, `\\`, `.` and line breaks, none of them `cost model`, and there must \
+                 be a variant",
             );
         }
         if names.iter().any(|name| names.iter().any(|other| *name == likeliest(other))) {
@@ -108,6 +112,10 @@ impl Ablations {
         }
         if self.reinforcement.is_none() && !self.improvements.is_empty() {
             return Some("`improvements` need a configuration: `reinforcement = \"FILE\"`");
+        }
+        let worth = self.improvements.iter().map(|improvement| improvement.reward.efficiency());
+        if !worth.into_iter().all(|efficiency| efficiency.is_finite() && efficiency >= 0.0) {
+            return Some("the `efficiency` of a `reward` must be finite and must not be negative");
         }
         let is_whole = |first: &Variant| first.shown == Modalities::ALL && first.matrices.is_none();
         if !self.improvements.is_empty() && !self.variants.first().is_some_and(is_whole) {
@@ -263,6 +271,16 @@ mod tests {
         assert!(of("").is_some_and(|wrong| wrong.contains("`reinforcement")));
         let head = "reinforcement = \"ppo.toml\"\n";
         assert_eq!(of(head), None);
+        let text = text.replace("seeds", "reinforcement = \"ppo.toml\"\nseeds");
+        for efficiency in ["-0.1", "nan", "inf"] {
+            let improvement = format!(
+                "[[improvements]]\nname = \"paper\"\nalgorithm = \"ppo\"\n\
+                 reward = {{ paper = {{ efficiency = {efficiency} }} }}\n"
+            );
+            let text = format!("{text}[[variants]]\nname = \"all\"\n{improvement}");
+            let wrong = toml::from_str::<Ablations>(&text).unwrap().wrong();
+            assert!(wrong.is_some_and(|wrong| wrong.contains("`efficiency`")), "{efficiency}");
+        }
         let part = format!("{head}[[variants]]\nname = \"part\"\nmatrices = 9\n");
         assert!(of(&part).is_some_and(|wrong| wrong.contains("first variant")));
     }
@@ -283,6 +301,9 @@ mod tests {
             ["a", "../b"],
             ["a", ".."],
             ["a", "cost model"],
+            ["a", " "],
+            ["a", "b\\\\c"],
+            ["a", "b\\nc"],
         ] {
             assert!(of(names).is_some(), "{names:?}");
         }

@@ -19,9 +19,10 @@ mod stage;
 mod train;
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::Context as _;
-use sparserl_gpu::store::recording::Recordings;
+use sparserl_gpu::store::recording::{Recorder, Recordings};
 use sparserl_trainer::corpus::RealMatrices;
 use sparserl_trainer::whole_file;
 
@@ -59,6 +60,17 @@ fn read_recordings(folder: &Path) -> anyhow::Result<Recordings> {
         folder.display()
     );
     Ok(recordings)
+}
+
+/// A part of recordings is written at once, and nobody takes longer.
+const LONGEST_WRITE: Duration = Duration::from_secs(600);
+
+/// Opens a folder of recordings to add to, without what is left of processes that were killed while
+/// they wrote to it.
+fn open_recorder(folder: &Path) -> anyhow::Result<Recorder> {
+    let recorder = Recorder::append_to(folder)?;
+    whole_file::remove_lost(folder, Some("parquet".as_ref()), LONGEST_WRITE);
+    Ok(recorder)
 }
 
 /// Writes a result as JSON, whole or not at all.

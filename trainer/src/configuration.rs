@@ -42,7 +42,20 @@ pub struct Collection {
     pub list: Option<PathBuf>,
 }
 
+/// Programs that are drawn at once, at most: nothing can be interrupted meanwhile.
+const MOST_PROGRAMS: usize = 1_000_000;
+
 impl Collection {
+    /// What means nothing, if anything.
+    #[must_use]
+    pub fn wrong(&self) -> Option<&'static str> {
+        let drawn = [self.programs, self.pool, self.mutations, self.rounds_of_mutations];
+        let many = drawn.into_iter().any(|programs| programs > MOST_PROGRAMS);
+        self.corpus.wrong().or(many.then_some(
+            "`programs`, `pool`, `mutations` and `rounds_of_mutations` must be at most 1000000",
+        ))
+    }
+
     /// Whether a program has one of the layouts.
     #[must_use]
     pub fn wants(&self, program: &Program) -> bool {
@@ -88,7 +101,13 @@ impl Contests {
     #[must_use]
     pub fn wrong(&self) -> Option<&'static str> {
         let grows = self.steps.iter().any(Step::may_add_entries);
-        grows.then_some("`steps` must not add entries: the matrices are as large as they may be")
+        let drawn = [self.picks, self.mutations, self.rounds_of_mutations];
+        let many = drawn.into_iter().any(|programs| programs > MOST_PROGRAMS);
+        grows
+            .then_some("`steps` must not add entries: the matrices are as large as they may be")
+            .or(many.then_some(
+                "`picks`, `mutations` and `rounds_of_mutations` must be at most 1000000",
+            ))
     }
 }
 
@@ -117,13 +136,14 @@ impl Samples {
     #[must_use]
     pub fn wrong(&self) -> Option<&'static str> {
         let positive = self.temperature > 0.0 && self.temperature.is_finite();
-        (self.samples == 0)
-            .then_some("`samples` has to be at least 1")
+        (!(1..=MOST_PROGRAMS).contains(&self.samples))
+            .then_some("`samples` has to be from 1 to 1000000")
             .or((!positive).then_some("`temperature` has to be a positive number"))
             .or((!self.tries.iter().all(|&k| (1..=self.samples).contains(&(k as usize))))
                 .then_some("`tries` have to be from 1 to `samples`"))
             .or(self.tasks.is_empty().then_some("`tasks` are none"))
             .or((self.matrices == 0).then_some("`matrices` has to be at least 1"))
+            .or(self.corpus.wrong())
     }
 }
 
@@ -159,11 +179,14 @@ impl Rounds {
         let positive = self.temperature > 0.0 && self.temperature.is_finite();
         (!positive)
             .then_some("`temperature` has to be a positive number")
-            .or((self.likeliest + self.samples == 0).then_some("no programs are measured"))
+            .or((self.likeliest == 0 && self.samples == 0).then_some("no programs are measured"))
+            .or((self.likeliest.max(self.samples) > MOST_PROGRAMS)
+                .then_some("`likeliest` and `samples` have to be at most 1000000"))
             .or((self.rounds == 0 || self.matrices == 0)
                 .then_some("`rounds` and `matrices` have to be at least 1"))
             .or(self.tasks.is_empty().then_some("`tasks` are none"))
             .or((!self.least_gain.is_finite()).then_some("`least_gain` has to be a number"))
+            .or(self.corpus.wrong())
     }
 }
 
@@ -325,7 +348,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("collect.toml");
         fs::write(&path, text).unwrap();
-        read(&path).map_err(|error| error.to_string())
+        read_checked(&path, Collection::wrong).map_err(|error| error.to_string())
     }
 
     #[cfg(unix)]
@@ -346,7 +369,7 @@ mod tests {
     /// The configurations that come with the trainer, each of which is one of these.
     fn check_all(path: &Path) -> Result<(), String> {
         let errors = [
-            read_checked(path, |_: &Collection| None).err(),
+            read_checked(path, Collection::wrong).err(),
             read_checked(path, Contests::wrong).err(),
             read_checked(path, Samples::wrong).err(),
             read_checked(path, Rounds::wrong).err(),
@@ -407,6 +430,25 @@ mod tests {
             };
             let error = read_text(&text).unwrap_err();
             assert!(error.contains(why) && error.contains("collect.toml:"), "{error}");
+            assert_eq!(error.lines().count(), 1, "{error}");
+        }
+    }
+
+    #[test]
+    fn numbers_that_mean_nothing_are_refused_by_their_keys() {
+        for (from, to, key) in [
+            ("share_of_real = 0.5", "share_of_real = 1.5", "`corpus.share_of_real`"),
+            ("share_of_real = 0.5", "share_of_real = -0.1", "`corpus.share_of_real`"),
+            ("share_of_real = 0.5", "share_of_real = nan", "`corpus.share_of_real`"),
+            ("seed = 3", "seed = 3\nshare_of_large = 2.0", "`corpus.share_of_large`"),
+            ("seed = 3", "seed = 3\nsmallest_nnz = 0", "`corpus.smallest_nnz`"),
+            ("largest_nnz = 1000000", "largest_nnz = 0", "`corpus.largest_nnz`"),
+            ("pool = 100", "pool = 9000000000000000000", "`pool`"),
+            ("mutations = 8", "mutations = 9000000000000000000", "`mutations`"),
+        ] {
+            assert!(TEXT.contains(from), "{from}");
+            let error = read_text(&TEXT.replacen(from, to, 1)).unwrap_err();
+            assert!(error.contains(key) && error.contains("collect.toml: "), "{error}");
             assert_eq!(error.lines().count(), 1, "{error}");
         }
     }

@@ -99,6 +99,17 @@ impl Default for Corpus {
 }
 
 impl Corpus {
+    /// What means nothing, if anything.
+    #[must_use]
+    pub fn wrong(&self) -> Option<&'static str> {
+        let shares = [self.share_of_real, self.share_of_large];
+        if !shares.iter().all(|share| (0.0..=1.0).contains(share)) {
+            return Some("`corpus.share_of_real` and `corpus.share_of_large` must be from 0 to 1");
+        }
+        (self.smallest_nnz == 0 || self.largest_nnz == 0)
+            .then_some("`corpus.smallest_nnz` and `corpus.largest_nnz` must be at least 1")
+    }
+
     /// Recipe number `index`, whose matrix is within the limit.
     #[must_use]
     pub fn recipe(&self, index: u64, real: &RealMatrices) -> Recipe {

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
     use crate::collect::Collector;
     use crate::collect::tests::{Fake, FakeCompiler, context};
-    use crate::corpus::{RealMatrices, Recipes};
+    use crate::corpus::{Corpus, RealMatrices, Recipes};
     use crate::shards::Shards;
 
     fn rounds() -> Rounds {
@@ -164,5 +164,8 @@ mod tests {
         assert!(Rounds { rounds: 0, ..rounds() }.wrong().is_some());
         assert!(Rounds { temperature: 0.0, ..rounds() }.wrong().is_some());
         assert!(Rounds { likeliest: 0, samples: 0, ..rounds() }.wrong().is_some());
+        assert!(Rounds { samples: usize::MAX, ..rounds() }.wrong().is_some());
+        let corpus = Corpus { share_of_real: f64::NAN, ..rounds().corpus };
+        assert!(Rounds { corpus, ..rounds() }.wrong().is_some_and(|w| w.contains("share_of_real")));
     }
 }

@@ -18,6 +18,7 @@ mod sampler;
 pub(crate) mod tests;
 mod validation;
 
+pub(crate) use configuration::MOST_OF_BATCH;
 pub use configuration::{Hidden, Shares, StageConfig};
 pub(crate) use epochs::{Epochs, evenly, shuffle, trained_on};
 pub(crate) use log::Log;

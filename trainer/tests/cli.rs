@@ -65,7 +65,10 @@ fn what_cannot_be_collected_is_said_in_one_line_and_leaves_nothing() {
     let wrong = place.path().join("wrong.toml");
     fs::write(&wrong, "matrices = \"many\"\n").unwrap();
     let absent = place.path().join("absent.toml");
-    for configuration in [&shipped, &wrong, &absent] {
+    let meaningless = place.path().join("meaningless.toml");
+    let share = [("share_of_real = 0.0", "share_of_real = nan")];
+    fs::write(&meaningless, shipped_with("collect.toml", &share)).unwrap();
+    for configuration in [&shipped, &wrong, &absent, &meaningless] {
         let (code, said) = collect(configuration, &output);
         assert_eq!(code, Some(1), "{said}");
         assert!(said.starts_with("error: ") && said.lines().count() == 1, "{said}");
@@ -73,6 +76,7 @@ fn what_cannot_be_collected_is_said_in_one_line_and_leaves_nothing() {
     }
     assert!(collect(&absent, &output).1.contains("absent.toml"));
     assert!(collect(&wrong, &output).1.contains("wrong.toml:1: "));
+    assert!(collect(&meaningless, &output).1.contains("`corpus.share_of_real`"));
 }
 
 #[test]
@@ -209,6 +213,15 @@ fn a_policy_is_improved_on_recordings_and_interrupted_runs_are_of_one_configurat
         assert!(code.is_some_and(|code| code > 0) && said.contains(expected), "{said}");
         assert!(!path("nothing").exists());
     }
+    let whole = fs::read(&model).unwrap();
+    let mut diverged = whole.clone();
+    let last = diverged.len() - 4;
+    diverged[last..].copy_from_slice(&f32::NAN.to_le_bytes());
+    fs::write(&model, diverged).unwrap();
+    let (code, _, said) = improve(&path("nothing"), &recordings);
+    assert!(code == Some(1) && said.lines().count() == 1, "{said}");
+    assert!(said.contains("numbers that are not finite") && !path("nothing").exists(), "{said}");
+    fs::write(&model, whole).unwrap();
     let mut foreign = ModelFile::read(&model).unwrap();
     foreign.signature.grammar_hash ^= 1;
     foreign.write(&model).unwrap();

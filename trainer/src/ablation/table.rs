@@ -1,3 +1,5 @@
+//! How well the networks of variants and improvements choose, side by side.
+
 use std::fmt;
 
 use comfy_table::Table as TextTable;

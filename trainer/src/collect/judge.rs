@@ -1,3 +1,6 @@
+//! Has programs judged and recorded, with the reference program among them wherever kernels are
+//! timed in turn.
+
 use std::sync::Arc;
 
 use sparserl_core::language::Program;

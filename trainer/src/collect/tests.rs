@@ -1,3 +1,5 @@
+//! Of collecting, with an evaluator that finds every program right.
+
 use std::convert::Infallible;
 use std::path::Path;
 

@@ -1,3 +1,6 @@
+//! `ablate`: trains variants of a training and improvements of its network, and compares what they
+//! choose.
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,3 +1,5 @@
+//! `archive`: keeps recordings in little space.
+
 use std::path::PathBuf;
 
 use super::read_recordings;

@@ -1,3 +1,5 @@
+//! Keeps results of different requests apart: a folder says what its results are of.
+
 use std::fs;
 use std::io;
 use std::path::Path;

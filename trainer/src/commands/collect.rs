@@ -1,3 +1,5 @@
+//! `collect`: measures programs on the matrices of a corpus.
+
 use std::path::PathBuf;
 
 use sparserl_trainer::configuration::{self, Collection};
@@ -17,7 +19,8 @@ pub(crate) struct Collect {
 
 impl Collect {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
-        let collection: Collection = configuration::read(&self.configuration)?;
+        let collection: Collection =
+            configuration::read_checked(&self.configuration, Collection::wrong)?;
         let real = self.measuring.real()?;
         let recipes = Recipes::of_corpus(collection.corpus, collection.matrices, &real);
         let folder = self.configuration.with_file_name("");

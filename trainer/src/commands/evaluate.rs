@@ -1,3 +1,5 @@
+//! `evaluate`: compares on a GPU what chooses programs.
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;

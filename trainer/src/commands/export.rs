@@ -1,3 +1,5 @@
+//! `export`: writes a network as the files that a policy is used as.
+
 use std::fs;
 use std::io::Write as _;
 use std::path::PathBuf;

@@ -1,3 +1,5 @@
+//! `fit-cost`: fits the constants of the cost model to recordings.
+
 use std::path::PathBuf;
 
 use sparserl_core::layout::CostConstants;

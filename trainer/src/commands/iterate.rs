@@ -1,3 +1,5 @@
+//! `iterate`: rounds of measuring what a policy writes, and of training on it.
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -71,6 +73,10 @@ impl Iterate {
         let training = self.configuration.with_file_name("").join(&settings.training);
         let (training, stages) = read_stages(&training)?;
         self.train_on.check()?;
+        if self.from.is_some() {
+            // It is needed only when hours of measuring are over.
+            ModelFile::read(&self.base)?;
+        }
         let real = self.measuring.real()?;
         let recipes = Recipes::of_corpus(settings.corpus, settings.matrices, &real);
         let mut folders = self.recordings.clone();

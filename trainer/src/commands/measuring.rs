@@ -1,3 +1,6 @@
+//! What all commands share that measure on a GPU: its options, and the work that processes divide
+//! by shards.
+
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,13 +12,13 @@ use sparserl_core::results::ValueSource;
 use sparserl_core::task::Task;
 use sparserl_gpu::evaluator::{GpuEvaluator, compile_pool};
 use sparserl_gpu::isolate::ServerCommand;
-use sparserl_gpu::store::recording::{Context as RecordingContext, Recorder};
+use sparserl_gpu::store::recording::Context as RecordingContext;
 use sparserl_gpu::worker::Protocol;
 use sparserl_trainer::collect::{Collected, Collector, Experiment};
 use sparserl_trainer::corpus::{RealMatrices, Recipes};
 use sparserl_trainer::shards::Shards;
 
-use super::{real_matrices, results_folder};
+use super::{open_recorder, real_matrices, results_folder};
 use crate::console::{ProgressDisplay, say};
 use crate::interruption::Interruption;
 
@@ -107,7 +110,7 @@ impl Measuring {
         results_folder(&self.output, asked)?;
         let lease = duration(self.lease);
         let mut shards = Shards::open(&self.output.join("shards"), recipes.count(), lease)?;
-        let recorder = Recorder::append_to(self.output.join("recordings"))?;
+        let recorder = open_recorder(&self.output.join("recordings"))?;
 
         let interruption = Interruption::watch()?;
         let (display, before) = (ProgressDisplay::new(), shards.done()?);

@@ -1,3 +1,6 @@
+//! The models that commands are given: networks, exported policies, and the one that is compiled
+//! in.
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

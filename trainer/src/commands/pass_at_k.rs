@@ -1,3 +1,5 @@
+//! `pass-at-k`: samples programs from policies and says how many are right.
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;

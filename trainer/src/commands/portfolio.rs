@@ -1,3 +1,6 @@
+//! `portfolio`: lists the programs that are fastest on average, and reads such lists for other
+//! commands.
+
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;

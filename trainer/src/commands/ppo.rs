@@ -1,9 +1,11 @@
+//! `ppo`: improves a network by what becomes of its programs, on a GPU or as recorded.
+
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::Context as _;
-use sparserl_gpu::store::recording::{Recorder, Recordings};
+use sparserl_gpu::store::recording::Recordings;
 use sparserl_trainer::corpus::RealMatrices;
 use sparserl_trainer::dataset::Dataset;
 use sparserl_trainer::measured::MeasuredCase;
@@ -14,7 +16,7 @@ use sparserl_trainer::reinforcement::{
 };
 
 use super::measuring::{after, open_gpu};
-use super::real_matrices;
+use super::{open_recorder, real_matrices};
 use crate::console::{ProgressDisplay, say};
 use crate::interruption::Interruption;
 
@@ -78,7 +80,7 @@ impl Ppo {
         let compiler = evaluator.compiler();
         // What an interrupted run has measured is known to the one that goes on.
         let own = self.output.join("recordings");
-        let recorder = Recorder::append_to(&own)?;
+        let recorder = open_recorder(&own)?;
         recorded.extend(cases_of(&own)?);
         let known = Known::of(&recorded);
         let outcomes =

@@ -1,3 +1,5 @@
+//! `prepare`: makes a dataset of recordings.
+
 use std::path::PathBuf;
 
 use sparserl_trainer::dataset::{Dataset, prepare};

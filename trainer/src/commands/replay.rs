@@ -1,3 +1,5 @@
+//! `replay`: lets networks choose among what was measured.
+
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 

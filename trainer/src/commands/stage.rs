@@ -1,3 +1,6 @@
+//! `pretrain`, `sft` and `value`: one stage of training, which `train`, `iterate` and `ablate` run
+//! as well.
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

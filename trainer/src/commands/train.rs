@@ -1,3 +1,5 @@
+//! `train`: from recordings to a policy that can be used.
+
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;

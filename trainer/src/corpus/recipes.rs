@@ -1,3 +1,6 @@
+//! Numbers the matrices of a run: those of a corpus, or all real ones and then what a corpus makes
+//! of them. A shard is such a number.
+
 use sparserl_core::random::SplitMix64;
 
 use super::{Corpus, RealMatrices, Recipe, Step, Values};

@@ -1,3 +1,6 @@
+//! Makes a matrix again that was measured before, in the type that it was measured in: recordings
+//! have recipes and no matrices.
+
 use sparserl_core::matrix::{Csr, Scalar};
 use sparserl_core::task::Dtype;
 

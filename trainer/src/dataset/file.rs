@@ -1,4 +1,7 @@
-use std::io::{self, BufReader, Read as _, Write as _};
+//! Datasets in files: compressed, with a checksum, and with the signature of the version that they
+//! are for.
+
+use std::io::{self, BufReader, Read as _, Write};
 use std::path::{Path, PathBuf};
 
 use flate2::Compression;
@@ -102,13 +105,17 @@ impl Dataset {
     /// # Errors
     /// When it cannot be written.
     pub fn write(&self, path: &Path) -> Result<(), DatasetError> {
-        let written = write_whole(path, |file| {
-            file.write_all(MAGIC)?;
-            let encoder = GzEncoder::new(file, Compression::fast());
-            let encoder = postcard::to_io(self, encoder).map_err(io::Error::other)?;
-            encoder.finish().map(|_| ())
-        });
+        let written = write_whole(path, |file| self.encode(file));
         written.map_err(|source| DatasetError::Write { path: path.into(), source })
+    }
+
+    fn encode(&self, mut to: impl Write) -> io::Result<()> {
+        // By way of memory, as it is read: `postcard::to_io` forgets why a writer failed.
+        let bytes = postcard::to_stdvec(self).map_err(io::Error::other)?;
+        to.write_all(MAGIC)?;
+        let mut encoder = GzEncoder::new(to, Compression::fast());
+        encoder.write_all(&bytes)?;
+        encoder.finish().map(|_| ())
     }
 }
 

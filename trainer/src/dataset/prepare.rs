@@ -1,3 +1,6 @@
+//! Makes a dataset of recorded cases: each matrix is made once again, looked at for all that a
+//! network is given of it, and dropped.
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,3 +1,6 @@
+//! The experiment that compares choosers: picks of all of them, a search for the oracle, and then
+//! all timed in turn.
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 

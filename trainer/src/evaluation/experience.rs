@@ -1,3 +1,5 @@
+//! Recorded cases as regrets, which choosers that are no networks learn from.
+
 use std::collections::BTreeMap;
 
 use sparserl_core::language::Program;

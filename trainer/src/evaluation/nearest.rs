@@ -1,3 +1,6 @@
+//! A chooser by nearest neighbours: what was fastest on the matrices with the most similar
+//! features.
+
 use std::collections::BTreeMap;
 
 use sparserl_core::decode::{Choice, Chooser, PolicyError, PolicyInput, is_offered};

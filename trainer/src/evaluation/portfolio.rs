@@ -1,3 +1,5 @@
+//! The chooser that looks at no matrix: one fixed list of programs. Whatever learns has to beat it.
+
 use std::collections::BTreeMap;
 
 use sparserl_core::decode::{Choice, Chooser, PolicyError, PolicyInput, is_offered};

@@ -1,3 +1,6 @@
+//! Lets networks choose among the programs of a dataset. What those took is known, so no GPU is
+//! needed; but nothing is chosen that was not measured.
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;

@@ -1,3 +1,6 @@
+//! What was found out about one matrix and task, and the files in which processes that share the
+//! work leave it.
+
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,3 +1,6 @@
+//! What became of the samples of policies, and the table of compile rates and pass@k that is made
+//! of it.
+
 use std::fmt;
 
 use comfy_table::Table as TextTable;

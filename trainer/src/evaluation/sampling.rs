@@ -1,3 +1,6 @@
+//! The experiment that draws samples from policies, under the mask and freely, and has each program
+//! judged once.
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;

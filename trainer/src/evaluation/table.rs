@@ -1,3 +1,6 @@
+//! How near choosers come to the oracle: geometric means of ratios of times, with intervals over
+//! families.
+
 use std::fmt;
 
 use comfy_table::Table as TextTable;

@@ -1,3 +1,5 @@
+//! Of choosers and their comparison, on what was measured of small matrices.
+
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::path::Path;

@@ -1,3 +1,6 @@
+//! A chooser by extremely randomised trees on the features of a matrix: what can be learned without
+//! a neural network.
+
 use std::collections::BTreeMap;
 
 use rayon::prelude::*;

@@ -1,3 +1,5 @@
+//! The decoder and its heads as an ONNX graph.
+
 use sparserl_core::language::Token;
 use sparserl_onnx_models::speeds::{ENSEMBLE, REGIMES};
 use sparserl_onnx_models::terms::{ProgramTerms, TERMS};

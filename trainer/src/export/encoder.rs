@@ -1,3 +1,5 @@
+//! The encoder as an ONNX graph, which also gives the keys and values that the decoder attends to.
+
 use sparserl_core::structure::{DensityGrids, Features, GRID_SIDES};
 use sparserl_onnx_models::inputs::SCALARS;
 

@@ -1,3 +1,5 @@
+//! Builds an ONNX graph, operator by operator.
+
 use std::collections::{BTreeMap, HashMap};
 
 use half::f16;

@@ -1,3 +1,5 @@
+//! Of exported graphs, which have to say what the network says.
+
 use std::sync::Arc;
 
 use prost::Message as _;

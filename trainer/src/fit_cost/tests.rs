@@ -1,3 +1,5 @@
+//! Of fits to times that follow from known constants, which have to be found again.
+
 use std::sync::Arc;
 
 use sparserl_core::decode::random_walk;

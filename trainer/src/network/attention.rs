@@ -1,3 +1,5 @@
+//! Layers that encoder and decoder are made of: attention, pooling, and feed-forward layers.
+
 use burn::module::{Initializer, Module, Param};
 use burn::nn::{LayerNorm, LayerNormConfig, Linear, LinearConfig};
 use burn::tensor::Tensor;

@@ -1,3 +1,5 @@
+//! Cases and programs as the tensors that a network is trained on, padded to few shapes.
+
 use burn::tensor::backend::Backend;
 use burn::tensor::{Int, Tensor, TensorData};
 use serde::{Deserialize, Serialize};

@@ -1,3 +1,6 @@
+//! The decoder, which reads the tokens of programs: all at once in training, one by one with a
+//! key–value cache when it writes them.
+
 use burn::module::{Module, Param};
 use burn::nn::LayerNorm;
 use burn::tensor::backend::Backend;

@@ -1,3 +1,6 @@
+//! What networks are computed on. The backend is chosen when the program runs, so work with
+//! networks is generic over it.
+
 use std::fmt;
 use std::str::FromStr;
 

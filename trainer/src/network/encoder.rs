@@ -1,3 +1,6 @@
+//! The encoder: features, density grids and positions of nonzeros become a memory of a fixed number
+//! of tokens, whatever the size of the matrix.
+
 use burn::module::{Module, Param};
 use burn::nn::LayerNorm;
 use burn::tensor::Tensor;

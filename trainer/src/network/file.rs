@@ -1,3 +1,5 @@
+//! Models and checkpoints in files.
+
 use std::collections::HashMap;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -79,6 +81,17 @@ pub enum ModelError {
         /// The difference.
         source: SignatureMismatch,
     },
+    /// Its training diverged.
+    #[error(
+        "the model `{}` has numbers that are not finite, in `{parameter}`: train it anew with a \
+         lower `learning_rate`", path.display()
+    )]
+    NotFinite {
+        /// The file.
+        path: PathBuf,
+        /// The first parameter, of the network or of its optimizer, that has some.
+        parameter: String,
+    },
     /// Its sizes form no network.
     #[error("the model `{}`: {source}", path.display())]
     Config {
@@ -139,11 +152,24 @@ impl ModelFile {
         hasher.finalize().to_hex().to_string()
     }
 
+    /// An error if a number is not finite. Such a model is not written, so that it takes the place
+    /// of none that is whole, and not read: whatever went on from it would learn nothing.
+    fn finite(&self, path: &Path) -> Result<(), ModelError> {
+        let mut all = self.parameters.iter().chain(&self.optimizer);
+        match all.find(|parameter| !parameter.is_finite()) {
+            Some(Parameter { name, .. }) => {
+                Err(ModelError::NotFinite { path: path.into(), parameter: name.clone() })
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Writes the file, whole or not at all.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When it cannot be written, or has numbers that are not finite.
     pub fn write(&self, path: &Path) -> Result<(), ModelError> {
+        self.finite(path)?;
         let failed = |source| ModelError::Write { path: path.into(), source };
         let description = Description {
             signature: self.signature.clone(),
@@ -177,7 +203,8 @@ impl ModelFile {
     /// Reads a model that this version can use: its parameters are those of a network of its sizes.
     ///
     /// # Errors
-    /// When the file cannot be read, is no model, or was made for another version.
+    /// When the file cannot be read, is no model, was made for another version, or has numbers that
+    /// are not finite.
     pub fn read(path: &Path) -> Result<Self, ModelError> {
         let bytes = regular_file::read(path, MOST_BYTES)
             .map_err(|source| ModelError::Read { path: path.into(), source })?;
@@ -200,6 +227,7 @@ impl ModelFile {
         let parameters = named(&tensors, NETWORK).map_err(foreign)?;
         let optimizer = named(&tensors, OPTIMIZER).map_err(foreign)?;
         let model = Self { signature, config, steps, provenance, parameters, optimizer };
+        model.finite(path)?;
         model.in_order().map_err(foreign)
     }
 
@@ -234,9 +262,6 @@ fn named(tensors: &SafeTensors<'_>, prefix: &str) -> Result<Vec<Parameter>, Stri
         }
         let (numbers, _) = view.data().as_chunks::<4>();
         let numbers: Vec<f32> = numbers.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect();
-        if numbers.iter().any(|number| !number.is_finite()) {
-            return Err(format!("`{name}` has numbers that are not finite"));
-        }
         found.push(Parameter { name: short.to_owned(), shape: view.shape().to_vec(), numbers });
     }
     found.sort_by(|a, b| a.name.cmp(&b.name));

@@ -1,3 +1,6 @@
+//! What a network says of the programs that it reads, each by a head of its own: next tokens,
+//! speeds within reach, validity, rewards, terms, and speeds.
+
 use burn::module::Module;
 use burn::nn::Linear;
 use burn::tensor::Tensor;

@@ -1,3 +1,5 @@
+//! A network together with its optimizer: what the stages train.
+
 use burn::module::{AutodiffModule, Module};
 use burn::tensor::Tensor;
 use burn::tensor::backend::AutodiffBackend;
@@ -111,6 +113,12 @@ impl<B: AutodiffBackend> Learner<B> {
         let speeds = speeds.to_vec();
         let (_, all) = losses(&network, on_device, weights);
         Evaluated { losses: Losses::from_numbers(&numbers(all)), speeds }
+    }
+
+    /// Whether all parameters are finite numbers: they are not any more when training diverged.
+    #[must_use]
+    pub fn is_finite(&self) -> bool {
+        self.network.parameters().iter().all(Parameter::is_finite)
     }
 
     /// Number of parameters.

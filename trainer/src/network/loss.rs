@@ -1,3 +1,6 @@
+//! The losses of supervised training: imitation, guessed terms, speeds and their order, and
+//! validity.
+
 use burn::tensor::Tensor;
 use burn::tensor::activation::{log_sigmoid, log_softmax};
 use burn::tensor::backend::Backend;
@@ -26,6 +29,22 @@ pub struct LossWeights {
     pub speed: f64,
     /// Cross-entropy of the order of speeds within a case.
     pub ranking: f64,
+}
+
+impl LossWeights {
+    /// All of them, in the order of the losses.
+    fn numbers(&self) -> [f64; 6] {
+        [self.imitation, self.terms, self.reach, self.validity, self.speed, self.ranking]
+    }
+
+    /// What means nothing in a configuration, if anything.
+    pub(crate) fn wrong(&self) -> Option<&'static str> {
+        let numbers = self.numbers();
+        let right = numbers.iter().all(|weight| weight.is_finite() && *weight >= 0.0);
+        (!right || numbers.iter().all(|weight| *weight == 0.0)).then_some(
+            "`weights` must be finite and not negative, and at least one of them positive",
+        )
+    }
 }
 
 /// The losses of a batch, each a mean over what it is about; 0 where there is nothing.
@@ -124,14 +143,7 @@ pub(super) fn losses<B: Backend>(
     let ranking = ranking(speeds, measured, known, batch.members);
 
     let all = [imitation, terms, reach, validity, speed, ranking];
-    let of = [
-        weights.imitation,
-        weights.terms,
-        weights.reach,
-        weights.validity,
-        weights.speed,
-        weights.ranking,
-    ];
+    let of = weights.numbers();
     let weighted = all.iter().zip(of).map(|(loss, weight)| loss.clone() * weight);
     // What has no weight is computed for the log only, and has no gradient.
     let total = weighted

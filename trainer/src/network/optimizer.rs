@@ -1,3 +1,5 @@
+//! AdamW, with a state that outlives the process.
+
 use std::collections::BTreeMap;
 
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
@@ -26,6 +28,25 @@ pub struct OptimizerConfig {
 impl Default for OptimizerConfig {
     fn default() -> Self {
         Self { beta_1: 0.9, beta_2: 0.98, epsilon: 1e-8, weight_decay: 0.02, largest_norm: 1.0 }
+    }
+}
+
+impl OptimizerConfig {
+    /// What means nothing in a configuration, if anything.
+    pub(crate) fn wrong(&self) -> Option<&'static str> {
+        if ![self.beta_1, self.beta_2].iter().all(|beta| (0.0..1.0).contains(beta)) {
+            return Some("`optimizer.beta_1` and `optimizer.beta_2` must be from 0 to less than 1");
+        }
+        // Parameters are of single precision: what is 0 there is divided by.
+        let is_positive = |number: f64| (number as f32).is_finite() && number as f32 > 0.0;
+        if ![self.epsilon, self.largest_norm].into_iter().all(is_positive) {
+            return Some(
+                "`optimizer.epsilon` and `optimizer.largest_norm` must be positive, also in f32",
+            );
+        }
+        let decay = self.weight_decay;
+        (!(decay.is_finite() && decay >= 0.0))
+            .then_some("`optimizer.weight_decay` must be finite and must not be negative")
     }
 }
 

@@ -16,6 +16,13 @@ pub struct Parameter {
     pub numbers: Vec<f32>,
 }
 
+impl Parameter {
+    /// Whether all its numbers are.
+    pub(super) fn is_finite(&self) -> bool {
+        self.numbers.iter().all(|number| number.is_finite())
+    }
+}
+
 /// Where a walk over modules is.
 #[derive(Default)]
 pub(super) struct Place(Vec<String>);

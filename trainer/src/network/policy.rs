@@ -1,3 +1,5 @@
+//! A network as a policy that writes programs, and as a model of their speeds.
+
 use std::sync::Arc;
 
 use burn::tensor::{Int, Tensor, TensorData};

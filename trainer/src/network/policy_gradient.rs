@@ -1,3 +1,6 @@
+//! The loss of policy gradients: a surrogate with a clip, the critic's error, the entropy, and the
+//! divergence from a reference policy.
+
 use burn::module::AutodiffModule;
 use burn::tensor::activation::log_softmax;
 use burn::tensor::backend::{AutodiffBackend, Backend};

@@ -1,3 +1,5 @@
+//! Programs that a policy wrote, with all that is to be learned from their tokens, as tensors.
+
 use burn::tensor::activation::log_softmax;
 use burn::tensor::backend::Backend;
 use burn::tensor::{Int, Tensor, TensorData};

@@ -1,3 +1,5 @@
+//! Of the network, its losses and its files.
+
 mod policy_gradient;
 
 use std::sync::Arc;
@@ -287,11 +289,20 @@ fn models_are_read_back_and_foreign_ones_are_refused_in_one_line() {
     let mut other = kept.clone();
     other.parameters.pop();
     assert!(refused(&other).contains("parameters, expected"));
-    let mut other = kept.clone();
-    other.parameters[0].numbers[0] = f32::NAN;
-    assert!(refused(&other).contains("not finite"));
     kept.write(&path).unwrap();
     let bytes = std::fs::read(&path).unwrap();
+    // What diverged is neither written over what did not, nor read from elsewhere.
+    let mut other = kept.clone();
+    other.parameters[0].numbers[0] = f32::NAN;
+    let error = other.write(&path).unwrap_err().to_string();
+    assert!(error.contains("not finite") && error.lines().count() == 1, "{error}");
+    assert!(std::fs::read(&path).unwrap() == bytes);
+    let mut diverged = bytes.clone();
+    let last = diverged.len() - 4;
+    diverged[last..].copy_from_slice(&f32::INFINITY.to_le_bytes());
+    std::fs::write(&path, diverged).unwrap();
+    let error = ModelFile::read(&path).unwrap_err().to_string();
+    assert!(error.contains("not finite") && error.lines().count() == 1, "{error}");
     for wrong in [&bytes[..bytes.len() / 2], b"something else"] {
         std::fs::write(&path, wrong).unwrap();
         let error = ModelFile::read(&path).unwrap_err().to_string();

@@ -1,3 +1,6 @@
+//! The matrices of a dataset and their statistics, made again when they are first asked for, and
+//! then kept.
+
 use std::sync::{Arc, OnceLock};
 
 use sparserl_core::matrix::{bf16, f16};

@@ -1,3 +1,5 @@
+//! How a policy is improved, as TOML says it.
+
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
@@ -8,6 +10,7 @@ use super::{KlConfig, Reward};
 use crate::configuration::{ConfigurationError, read_checked};
 use crate::corpus::Split;
 use crate::network::OptimizerConfig;
+use crate::stages::MOST_OF_BATCH;
 
 /// How a policy is improved by what becomes of the programs that it writes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -165,6 +168,10 @@ fn best_share() -> f64 {
     0.25
 }
 
+/// Nothing can be interrupted within an iteration, nor while the critic is fitted.
+const MOST_EPOCHS: usize = 1_000;
+const MOST_CRITIC_STEPS: u64 = 100_000;
+
 impl ReinforcementConfig {
     /// Reads a configuration.
     ///
@@ -181,6 +188,12 @@ impl ReinforcementConfig {
             return Some(
                 "`cases`, `rollouts`, `epochs`, `minibatch` and every `…_every` must be at least 1",
             );
+        }
+        if self.cases.max(self.rollouts) > MOST_OF_BATCH {
+            return Some("`cases` and `rollouts` must be at most 65536");
+        }
+        if self.epochs > MOST_EPOCHS || self.critic.steps > MOST_CRITIC_STEPS {
+            return Some("`epochs` must be at most 1000, and `critic.steps` at most 100000");
         }
         let Clip { low, high, value } = self.clip;
         if ![low, self.lambda, self.best_share].iter().all(|share| (0.0..=1.0).contains(share)) {
@@ -203,7 +216,7 @@ impl ReinforcementConfig {
                  latter less than 5",
             );
         }
-        None
+        self.optimizer.wrong()
     }
 
     /// The learning rate of an iteration: a linear warm-up, then constant.

@@ -1,3 +1,6 @@
+//! The weight of the divergence from the policy that training began from, which follows the
+//! divergence.
+
 use serde::{Deserialize, Serialize};
 
 /// What keeps a policy near the one that it begins from: a penalty on their divergence whose weight

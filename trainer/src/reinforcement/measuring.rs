@@ -1,3 +1,5 @@
+//! What becomes of programs, by measuring them: each once, and recorded.
+
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;

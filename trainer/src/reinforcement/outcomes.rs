@@ -1,3 +1,6 @@
+//! What becomes of the programs that a policy writes, whoever says so; and the answers of
+//! recordings.
+
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 

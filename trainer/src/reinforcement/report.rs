@@ -1,3 +1,5 @@
+//! What an iteration came to, for the log and for those who watch.
+
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};

@@ -1,3 +1,5 @@
+//! What programs are worth.
+
 use serde::{Deserialize, Serialize};
 use sparserl_core::outcome::Tier;
 
@@ -59,7 +61,7 @@ impl Reward {
     }
 
     /// The weight of speed in the paper's formula.
-    pub(super) fn efficiency(&self) -> f64 {
+    pub(crate) fn efficiency(&self) -> f64 {
         match self {
             Self::Paper { efficiency } => *efficiency,
             Self::Tiered | Self::Correctness | Self::Efficiency => 0.0,

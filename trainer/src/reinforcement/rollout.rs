@@ -1,3 +1,5 @@
+//! Has a policy write programs, several for each case.
+
 use rayon::prelude::*;
 use sparserl_core::decode::{Decoding, PolicyError, Trajectory, sample_batch};
 use sparserl_core::language::{Derivation, Mask, Program, Slot, Token};

@@ -1,3 +1,6 @@
+//! The loop of reinforcement learning: programs, outcomes, lessons, optimizer steps, validations
+//! and checkpoints.
+
 use std::collections::BTreeSet;
 use std::fmt;
 use std::fs;
@@ -137,9 +140,11 @@ where
             let places = epochs.some(state.iterations, config.cases);
             let report = self.iterate(&mut state, &cases, &places)?;
             let broken = [report.kl, report.entropy].iter().any(|number| number.is_infinite())
-                || report.losses.is_some_and(|losses| !losses.total.is_finite());
+                || report.losses.is_some_and(|losses| !losses.total.is_finite())
+                // Losses are those of before the last step.
+                || !state.learner.is_finite();
             if broken {
-                return Err(StageError::Diverged { step: state.iterations }.into());
+                return Err(StageError::diverged(state.iterations).into());
             }
             log.write(&report).map_err(failed(LOG))?;
             let (step, is_last) = (state.iterations, state.iterations == config.iterations);
@@ -210,7 +215,7 @@ impl<O: Outcomes, G, P> ReinforcementRun<'_, O, G, P> {
         if !path.exists() {
             let mut state = State::begin(self.from, optimizer, device, config.kl.weight);
             if config.algorithm == Algorithm::Ppo {
-                self.fit_critic(&mut state.learner, epochs);
+                self.fit_critic(&mut state.learner, epochs)?;
             }
             return Ok(state);
         }
@@ -230,8 +235,13 @@ impl<O: Outcomes, G, P> ReinforcementRun<'_, O, G, P> {
     /// policies collapse before it has learned anything. What is within reach is more than a policy
     /// gets on average: that is the same for all programs of a group, and is corrected there
     /// ([`lessons`]).
-    fn fit_critic<B: AutodiffBackend>(&self, learner: &mut Learner<B>, epochs: &mut Epochs) {
+    fn fit_critic<B: AutodiffBackend>(
+        &self,
+        learner: &mut Learner<B>,
+        epochs: &mut Epochs,
+    ) -> Result<(), StageError> {
         let config = self.config;
+        let diverged = |step| StageError::Diverged { step, key: "critic.learning_rate" };
         let mut optimizer = AdamW::new(config.optimizer);
         for step in 0..config.critic.steps {
             let mut batch = RolloutBatch { cases: Vec::new(), rows: Vec::new() };
@@ -254,8 +264,13 @@ impl<O: Outcomes, G, P> ReinforcementRun<'_, O, G, P> {
                 batch.rows.extend(rows);
             }
             let reward = |speed| config.reward.of_speed(speed);
-            learner.fit_critic(&mut optimizer, &batch, reward, config.critic.learning_rate);
+            let rate = config.critic.learning_rate;
+            let error = learner.fit_critic(&mut optimizer, &batch, reward, rate);
+            if !error.is_finite() {
+                return Err(diverged(step));
+            }
         }
+        if learner.is_finite() { Ok(()) } else { Err(diverged(config.critic.steps)) }
     }
 
     /// The policy as it is, to write programs with.

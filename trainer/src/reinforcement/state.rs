@@ -1,3 +1,6 @@
+//! What goes from iteration to iteration: the policy, the one that it began as, and the weight of
+//! their divergence.
+
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -100,7 +103,9 @@ impl<B: AutodiffBackend> State<B> {
         };
         let text = serde_json::to_string(&kept)
             .map_err(|error| StageError::Write { path: path.clone(), source: error.into() })?;
-        ModelFile::of(&self.learner, config, text, name == CHECKPOINT).write(&path)?;
+        let file = ModelFile::of(&self.learner, config, text, name == CHECKPOINT);
+        let written = file.write(&path);
+        written.map_err(|error| StageError::not_kept(error, self.iterations))?;
         Ok(path)
     }
 }

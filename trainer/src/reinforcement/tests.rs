@@ -1,3 +1,5 @@
+//! Of reinforcement learning as a whole, on recordings of small matrices and with a small network.
+
 use std::cell::Cell;
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -168,6 +170,29 @@ fn an_interrupted_run_ends_with_the_same_network_and_nothing_else_goes_on_there(
 }
 
 #[test]
+fn what_diverges_ends_in_one_line_and_is_not_kept() {
+    let place = tempfile::tempdir().unwrap();
+    let diverging = |algorithm, change: &dyn Fn(&mut ReinforcementConfig)| {
+        let mut config = ReinforcementConfig { keep_every: 1, ..config(algorithm) };
+        change(&mut config);
+        let folder = place.path().join(algorithm.to_string());
+        let error = run_until(&config, &beginner(), recorded(), &folder, u64::MAX).unwrap_err();
+        let line = error.to_string();
+        assert!(line.contains("diverged") && line.lines().count() == 1, "{line}");
+        assert!(!folder.join(stages::MODEL).exists());
+        assert!(!folder.join(stages::CHECKPOINT).exists());
+        line
+    };
+    // The losses, those of before the only step of an iteration, are numbers.
+    let line = diverging(Algorithm::Rloo, &|config| {
+        (config.epochs, config.minibatch, config.learning_rate) = (1, 99, 1e40);
+    });
+    assert!(line.contains("by step 1,") && line.contains("lower `learning_rate`"), "{line}");
+    let line = diverging(Algorithm::Ppo, &|config| config.critic.learning_rate = 1e38);
+    assert!(line.contains("lower `critic.learning_rate`"), "{line}");
+}
+
+#[test]
 fn masked_programs_are_legal_and_free_ones_that_are_none_are_worth_least() {
     let from = beginner();
     let real = RealMatrices::none();
@@ -315,6 +340,11 @@ fn shipped_configurations_can_be_used_and_wrong_ones_are_refused() {
         ("lambda = 0.", "lambda = 1.", "must be from 0 to 1"),
         ("target = 0.05", "target = 0.0", "must be positive"),
         ("weight = 0.1", "weight = -0.1", "must not be negative"),
+        ("weight = 0.1", "weight = nan", "must not be negative"),
+        ("epochs = 2", "epochs = 9000000000000000000", "`epochs` must be at most 1000"),
+        ("rollouts = 16", "rollouts = 9000000000000000000", "at most 65536"),
+        ("steps = 100", "steps = 9000000000000000000", "`critic.steps` at most 100000"),
+        ("seed = 1", "seed = 1\noptimizer = { beta_1 = -0.1 }", "`optimizer.beta_1`"),
         ("algorithm = \"ppo\"", "algorithm = \"reinforce\"", "unknown variant"),
         ("seed = 1", "sead = 1", "unknown field"),
     ] {

@@ -1,3 +1,5 @@
+//! How a stage trains, as TOML says it.
+
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -107,6 +109,9 @@ fn shortness() -> f64 {
     0.1
 }
 
+/// Cases and programs of a batch, at most: no memory holds more.
+pub(crate) const MOST_OF_BATCH: usize = 1 << 16;
+
 impl StageConfig {
     /// Reads a configuration.
     ///
@@ -125,6 +130,9 @@ impl StageConfig {
         let every = [self.log_every, self.validate_every, self.keep_every];
         if self.cases == 0 || self.programs == 0 || every.contains(&0) {
             return Some("`cases`, `programs` and every `…_every` must be at least 1");
+        }
+        if self.cases.max(self.programs) > MOST_OF_BATCH {
+            return Some("`cases` and `programs` must be at most 65536");
         }
         if shares.iter().any(|share| !(0.0..=1.0).contains(share)) || best + legal + illegal > 1.0 {
             return Some("shares must be from 0 to 1, and those of programs not more together");
@@ -146,7 +154,7 @@ impl StageConfig {
                  `last_learning_rate` not negative",
             );
         }
-        None
+        self.weights.wrong().or_else(|| self.optimizer.wrong())
     }
 
     /// The learning rate of a step: linear warm-up, then a cosine.

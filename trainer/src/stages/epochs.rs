@@ -1,3 +1,6 @@
+//! Which cases are learned from, and in what order. Both depend on the seed and the number of the
+//! step only, so that an interrupted stage goes on as if it had not been.
+
 use sparserl_core::random::SplitMix64;
 
 use crate::corpus::Role;

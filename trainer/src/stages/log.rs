@@ -1,3 +1,6 @@
+//! The log of a stage: lines of JSON, which a run that goes on from a checkpoint continues from its
+//! step.
+
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::Path;

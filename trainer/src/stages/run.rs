@@ -1,3 +1,5 @@
+//! The loop of a stage: batches, optimizer steps, validations and checkpoints.
+
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -50,12 +52,33 @@ pub enum StageError {
         /// The reason.
         source: io::Error,
     },
-    /// The losses are no numbers any more.
-    #[error("the loss is no number after {step} steps: lower the learning rate")]
+    /// The losses or the parameters are no numbers any more. They would be the same in what goes on
+    /// from the last checkpoint with this configuration, and another one is of another folder.
+    #[error(
+        "training has diverged by step {step}, its losses or parameters are no finite numbers any \
+         more: lower `{key}`, and name another folder"
+    )]
     Diverged {
         /// Steps made.
         step: u64,
+        /// What is too large in the configuration.
+        key: &'static str,
     },
+}
+
+impl StageError {
+    /// After so many steps.
+    pub(crate) fn diverged(step: u64) -> Self {
+        Self::Diverged { step, key: "learning_rate" }
+    }
+
+    /// Why a model was not kept after so many steps.
+    pub(crate) fn not_kept(error: ModelError, step: u64) -> Self {
+        match error {
+            ModelError::NotFinite { .. } => Self::diverged(step),
+            error => Self::Model(error),
+        }
+    }
 }
 
 /// A stage, ready to run on some device: [`on_device`](crate::network::on_device) runs it.
@@ -168,7 +191,9 @@ impl<G: Fn() -> bool, O: FnMut(&Progress<'_>)> OnDevice for StageRun<'_, G, O> {
         let started = learner.optimizer().steps();
         let mut log = Log::open(&folder.join(LOG), started).map_err(failed(LOG))?;
         let keep = |learner: &Learner<B>, name: &str, whole: bool| {
-            ModelFile::of(learner, &config.network, text.clone(), whole).write(&folder.join(name))
+            let file = ModelFile::of(learner, &config.network, text.clone(), whole);
+            let written = file.write(&folder.join(name));
+            written.map_err(|error| StageError::not_kept(error, file.steps))
         };
         let (mut losses, mut validation) = (None, None);
         for step in started..config.steps {
@@ -185,7 +210,7 @@ impl<G: Fn() -> bool, O: FnMut(&Progress<'_>)> OnDevice for StageRun<'_, G, O> {
             if made.is_multiple_of(config.log_every) || last {
                 let (found, norm) = learned();
                 if !found.total.is_finite() {
-                    return Err(StageError::Diverged { step: made });
+                    return Err(StageError::diverged(made));
                 }
                 let line = Line {
                     learning_rate: Some(rate),
@@ -199,6 +224,9 @@ impl<G: Fn() -> bool, O: FnMut(&Progress<'_>)> OnDevice for StageRun<'_, G, O> {
             let has_validation = !sampler.validation_cases().is_empty();
             if has_validation && (made.is_multiple_of(config.validate_every) || last) {
                 let found = validate(&learner, &sampler, &config.weights, config.cases);
+                if !found.losses.total.is_finite() {
+                    return Err(StageError::diverged(made));
+                }
                 let line = Line { validation: Some(&found), ..Line::of(made, &log) };
                 log.write(&line).map_err(failed(LOG))?;
                 validation = Some(found);

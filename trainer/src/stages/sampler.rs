@@ -1,3 +1,6 @@
+//! Draws the batches of a stage from a dataset: which cases and programs, what of them is imitated,
+//! and what is hidden from the network.
+
 use std::collections::HashMap;
 use std::ops::Range;
 

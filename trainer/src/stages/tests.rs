@@ -1,3 +1,5 @@
+//! Of whole stages, on recordings of small matrices and with a small network.
+
 use std::cell::Cell;
 use std::convert::Infallible;
 use std::path::Path;
@@ -183,6 +185,29 @@ fn an_interrupted_stage_ends_with_the_same_network() {
 }
 
 #[test]
+fn what_diverges_ends_in_one_line_and_is_not_kept() {
+    let place = tempfile::tempdir().unwrap();
+    // The losses are looked at when nothing can be saved any more.
+    let config = StageConfig { learning_rate: 1e38, keep_every: 1, log_every: 99, ..config(12) };
+    let refused = |config: &StageConfig, name: &str| {
+        let folder = place.path().join(name);
+        let error = run_until(Stage::Value, config, None, &folder, u64::MAX).unwrap_err();
+        let line = error.to_string();
+        assert!(line.contains("diverged") && line.contains("`learning_rate`"), "{line}");
+        assert_eq!(line.lines().count(), 1, "{line}");
+        assert!(!folder.join(MODEL).exists());
+        folder
+    };
+    let folder = refused(&config, "kept");
+    let kept = ModelFile::read(&folder.join(CHECKPOINT)).unwrap();
+    assert!((1..12).contains(&kept.steps), "{}", kept.steps);
+    // Neither is what comes of a step whose losses, those of before it, are numbers.
+    let validation_cases = 0;
+    let one = StageConfig { steps: 1, learning_rate: 1e40, validation_cases, ..config };
+    assert!(!refused(&one, "last").join(CHECKPOINT).exists());
+}
+
+#[test]
 fn batches_have_what_the_configuration_says() {
     let config = config(10);
     let mut sampler = Sampler::new(dataset(), Stage::Sft, &config).unwrap();
@@ -259,6 +284,16 @@ fn shipped_configurations_can_be_used_and_wrong_ones_are_refused() {
             ("legal = 0.", "legal = 1.", "shares must be"),
             ("seed = 1", "sead = 1", "unknown field"),
             ("learning_rate = ", "learning_rate = -", "must be positive"),
+            ("learning_rate = ", "learning_rate = nan # ", "must be positive"),
+            ("\nprograms = ", "\nprograms = 9000000000000000000 # ", "at most 65536"),
+            ("imitation = 1.0", "imitation = -1.0", "`weights` must be"),
+            ("imitation = 1.0", "imitation = nan", "`weights` must be"),
+            ("\nweights = ", "\nweights = {} # ", "one of them positive"),
+            ("seed = 1", "seed = 1\noptimizer = { beta_1 = 1.0 }", "`optimizer.beta_1`"),
+            ("seed = 1", "seed = 1\noptimizer = { beta_2 = nan }", "`optimizer.beta_2`"),
+            ("seed = 1", "seed = 1\noptimizer = { epsilon = 1e-60 }", "`optimizer.epsilon`"),
+            ("seed = 1", "seed = 1\noptimizer = { weight_decay = -1.0 }", "must not be negative"),
+            ("seed = 1", "seed = 1\noptimizer = { largest_norm = 0.0 }", "must be positive"),
         ] {
             std::fs::write(&wrong, text.replacen(from, to, 1)).unwrap();
             let error = StageConfig::read(&wrong).unwrap_err().to_string();

@@ -1,3 +1,6 @@
+//! How well a network picks among measured programs of families that it is not trained on, beside
+//! the cost model.
+
 use serde::{Deserialize, Serialize};
 
 use sparserl_onnx_models::terms::ProgramTerms;

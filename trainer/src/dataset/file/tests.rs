@@ -1,3 +1,5 @@
+//! Of files of datasets that are damaged, that lie, or for which the disk has no room.
+
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
@@ -96,4 +98,32 @@ fn a_dataset_that_decompresses_without_end_fills_no_memory() {
         content.len() as u64 * 4 < file.len() as u64 * MOST_EXPANSION,
         "a whole one is far below"
     );
+}
+
+/// A disk with room for so many bytes.
+struct Disk(usize);
+
+impl Write for Disk {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0 == 0 {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let written = bytes.len().min(self.0);
+        self.0 -= written;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_full_disk_is_told_as_one_wherever_the_dataset_ends() {
+    let whole = WHOLE.0.len();
+    for room in [0, MAGIC.len(), MAGIC.len() + 10, whole / 2, whole - 1] {
+        let error = dataset().encode(Disk(room)).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull, "{room}: {error}");
+    }
+    dataset().encode(Disk(whole)).unwrap();
 }

@@ -1,3 +1,5 @@
+//! Of the loss of policy gradients, whose gradient is compared with slopes.
+
 use super::super::policy_gradient::policy_losses;
 use super::*;
 
