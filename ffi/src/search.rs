@@ -299,17 +299,24 @@ impl<T: Scalar> Search<'_, T> {
                 context.say(&format!("nothing could be measured: {why}"));
                 self.go_on()?;
                 let choices = self.choose_unmeasured(Effort::Choose)?.unwrap_or_default();
-                Ok(self.unmeasured(&choices)?)
+                self.unmeasured(&choices)
             }
         }
     }
 
     /// Programs in the order of the policy, unless there are none.
-    fn unmeasured(&self, choices: &[Choice]) -> Result<Option<Vec<Chosen>>, Failure> {
+    fn unmeasured(&self, choices: &[Choice]) -> Result<Option<Vec<Chosen>>, Ended> {
         if choices.is_empty() {
             return Ok(None);
         }
-        self.check(choices).map(Some).map_err(Failure::internal)
+        match self.check(choices) {
+            Ok(chosen) => Ok(Some(chosen)),
+            Err(why) => {
+                // Nothing can be said of programs when the deadline has come.
+                self.go_on()?;
+                Err(Failure::internal(why).into())
+            }
+        }
     }
 
     /// The first that fits what is left of the memory, and that goes with the epilogue.

@@ -272,6 +272,13 @@ impl EmulatorEvaluator {
         &self.options
     }
 
+    /// The same with another [deadline](EmulationOptions::deadline).
+    #[must_use]
+    pub(crate) fn within(&self, deadline: Duration) -> Self {
+        let options = EmulationOptions { deadline: Some(deadline), ..self.options };
+        Self { options, ..self.clone() }
+    }
+
     /// Judges a candidate on a matrix. The inputs are the same in every run.
     ///
     /// # Errors

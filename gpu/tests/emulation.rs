@@ -6,6 +6,7 @@
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use half::{bf16, f16};
 use libtest_mimic::{Arguments, Trial};
@@ -449,17 +450,23 @@ fn a_check_judges_the_kernel_that_will_be_written() {
     );
     let compiler = CubinCompiler::new(pool(), Architecture::Sm90, None);
     let unjudged = Unjudged::Never;
-    let mut checker = Checker::open(&compiler, matrix.view(), Operation::SpMV, unjudged).unwrap();
-    let mut take = |index: usize, edit: &str| {
+    let open = || Checker::open(&compiler, matrix.view(), Operation::SpMV, unjudged).unwrap();
+    let take = |mut checker: Checker<'_, f32>, edit: &str| {
         let mut kernel = Kernel::for_matrix(matrix.view(), &program).unwrap();
         kernel.source.text.push_str(edit);
-        let ranked = Ranked { index, score: 0.0, kernel };
+        let ranked = Ranked { index: 0, score: 0.0, kernel };
         checker.take(&mut std::iter::once(Ok(ranked)), 1)
     };
-    let taken = take(0, "").unwrap();
-    assert!(matches!(taken.as_slice(), [Taken { verdict: Some(_), .. }]), "{taken:?}");
-    let error = take(1, "#error edited\n").unwrap_err();
+    let later = Instant::now() + Duration::from_secs(100);
+    for checker in [open(), open().until(later)] {
+        let taken = take(checker, "").unwrap();
+        assert!(matches!(taken.as_slice(), [Taken { verdict: Some(_), .. }]), "{taken:?}");
+    }
+    let error = take(open(), "#error edited\n").unwrap_err();
     assert!(error.is_wrong, "{error}");
+    // Nothing is said of what there is no time for.
+    let error = take(open().until(Instant::now()), "").unwrap_err();
+    assert!(!error.is_wrong, "{error}");
 }
 
 fn who_needs_more_than_a_budget_is_not_called_faulty() {

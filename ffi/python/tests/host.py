@@ -10,6 +10,7 @@ import pickle
 import re
 import tempfile
 import threading
+import time
 import types
 import unittest
 from pathlib import Path
@@ -405,6 +406,13 @@ class Plans(unittest.TestCase):
                "{ return product * user.step; }"
         plan = plain(A, epilogue_source=text, epilogue_user="Scalar step")
         self.assertEqual((plan.epilogue, plan.epilogue_user), (text, "Scalar step;"))
+
+    def test_a_deadline_ends_an_emulation(self):
+        # Which takes a minute and more of so many columns.
+        begin = time.monotonic()
+        plan = sparserl.plan(A, op="spmm", cols=1_000_000, context=CONTEXT, deadline=2)
+        self.assertIn("the deadline came", plan.why)
+        self.assertLess(time.monotonic() - begin, 30)
 
     def test_saved_and_loaded(self):
         x = matrix.vector(200)

@@ -31,9 +31,14 @@ impl<T: Scalar> Search<'_, T> {
             };
             return Ok(choices.iter().map(unmeasured).collect());
         }
-        let mut checker =
+        let checker =
             Checker::open(&context.compiler, matrix, plan.task.operation, Unjudged::Never)
                 .map_err(|error| error.to_string())?;
+        let left = self.deadline.map(|deadline| deadline.saturating_sub(self.age()));
+        let mut checker = match left.and_then(|left| Instant::now().checked_add(left)) {
+            Some(until) => checker.until(until),
+            None => checker,
+        };
         let budget = Budget::Candidates(0);
         let (wanted, objective) = (CHOSEN, OBJECTIVE);
         let input = self.input();

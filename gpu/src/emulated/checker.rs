@@ -1,6 +1,7 @@
 //! Takes candidates that emulation finds right, and none that it finds wrong.
 
 use std::fmt;
+use std::time::Instant;
 
 use rayon::prelude::*;
 use sparserl_core::matrix::{CsrView, Scalar};
@@ -19,6 +20,8 @@ pub struct Checker<'m, T> {
     emulator: EmulatorEvaluator,
     ground: Ground<'m, T>,
     unjudged: Unjudged,
+    /// When nothing more is emulated.
+    until: Option<Instant>,
     notes: Vec<String>,
 }
 
@@ -63,11 +66,24 @@ impl<'m, T: Scalar> Checker<'m, T> {
         let options = EmulationOptions::default();
         let emulator = EmulatorEvaluator::with_compiler(compiler.clone(), options)?;
         let ground = Ground::sampled(matrix, DEFAULT_SAMPLE, operation);
-        Ok(Self { emulator, ground, unjudged, notes: Vec::new() })
+        Ok(Self { emulator, ground, unjudged, until: None, notes: Vec::new() })
+    }
+
+    /// From then on nothing is said of candidates, nor of one that is emulated then.
+    #[must_use]
+    pub fn until(self, until: Instant) -> Self {
+        Self { until: Some(until), ..self }
     }
 
     fn judge(&self, ranked: &Ranked<Cubin>) -> Result<Emulated, GroundError> {
-        self.ground.judge(&self.emulator, Candidate::Kernel(&ranked.kernel))
+        let candidate = Candidate::Kernel(&ranked.kernel);
+        match self.until {
+            None => self.ground.judge(&self.emulator, candidate),
+            Some(until) => {
+                let left = until.saturating_duration_since(Instant::now());
+                self.ground.judge(&self.emulator.within(left), candidate)
+            }
+        }
     }
 
     /// What was found out about candidates that were not taken, and about those that nothing is
