@@ -57,8 +57,8 @@ pub struct Abilities {
 pub struct Evaluation {
     /// One for each kernel, in their order.
     pub outcomes: Vec<Outcome>,
-    /// The opponents' algorithms, measured in turn with the kernels; empty when none were asked
-    /// for.
+    /// The opponents' algorithms, measured in turn with the kernels; where these were judged in
+    /// parts, the fastest times of all parts. Empty when none were asked for.
     pub baselines: Vec<Baseline>,
     /// Bytes a second, read and written, of a device-to-device copy in the same run; absent when it
     /// was not measured.
@@ -124,7 +124,7 @@ pub enum Outcome {
         /// Why, in one line.
         reason: String,
     },
-    /// The driver refuses to load or to launch it.
+    /// The driver refuses to load or to launch it, or the device has no memory for it.
     LaunchFailed {
         /// Why, in one line.
         reason: String,

@@ -50,7 +50,7 @@ pub(crate) enum Found {
     PlainCsr(Known),
 }
 
-/// Why a search ends before all that it does is done.
+/// Why a search ends before its last step.
 enum Ended {
     Found(Found),
     Failed(Failure),
@@ -312,7 +312,7 @@ impl<T: Scalar> Search<'_, T> {
         match self.check(choices) {
             Ok(chosen) => Ok(Some(chosen)),
             Err(why) => {
-                // Nothing can be said of programs when the deadline has come.
+                // What was cut off is no failure.
                 self.go_on()?;
                 Err(Failure::internal(why).into())
             }

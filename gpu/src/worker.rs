@@ -213,8 +213,9 @@ impl Worker {
                     self.child = None;
                     return Err(error);
                 }
+                // It may hold arrays of kernels that were judged before.
+                Err(Interruption::NoMemory { .. }) if !fresh => self.child = None,
                 Err(Interruption::NoMemory { reason }) => {
-                    // It holds what it was sent before.
                     self.child = None;
                     match *open {
                         [] => return Err(WorkerError::Unable { ordinal: self.ordinal, reason }),

@@ -19,7 +19,6 @@ mod stage;
 mod train;
 
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::Context as _;
 use sparserl_gpu::store::recording::{Recorder, Recordings};
@@ -62,14 +61,11 @@ fn read_recordings(folder: &Path) -> anyhow::Result<Recordings> {
     Ok(recordings)
 }
 
-/// A part of recordings is written at once, and nobody takes longer.
-const LONGEST_WRITE: Duration = Duration::from_secs(600);
-
 /// Opens a folder of recordings to add to, without what is left of processes that were killed while
 /// they wrote to it.
 fn open_recorder(folder: &Path) -> anyhow::Result<Recorder> {
     let recorder = Recorder::append_to(folder)?;
-    whole_file::remove_lost(folder, Some("parquet".as_ref()), LONGEST_WRITE);
+    whole_file::remove_lost(folder, Some("parquet".as_ref()));
     Ok(recorder)
 }
 

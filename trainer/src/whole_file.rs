@@ -14,8 +14,8 @@ use serde::Serialize;
 use sparserl_gpu::store::whole_file::{UNFINISHED, WholeFile};
 
 /// A file that was written to so recently is not looked at: it may have just been made, and not
-/// been locked yet.
-const NEW: Duration = Duration::from_secs(10);
+/// been locked yet, or be of somebody who takes no lock.
+const NEW: Duration = Duration::from_secs(600);
 
 /// Writes a file under a temporary name of its own, and then gives it `path`.
 ///
@@ -30,7 +30,7 @@ pub fn write_whole(
         let _alive = lock(file.temporary_path());
         let temporary = file.temporary_path();
         if let Some(folder) = temporary.parent() {
-            remove_lost(folder, temporary.extension(), NEW);
+            remove_lost(folder, temporary.extension());
         }
         let mut file = BufWriter::new(file);
         contents(&mut file)?;
@@ -53,17 +53,17 @@ pub fn write_json(path: &Path, result: &impl Serialize) -> io::Result<()> {
 /// Removes from a folder what processes left there that were killed while they wrote a file of this
 /// ending: what is locked by nobody, and was not written to for a time that is longer than anyone
 /// who takes no lock would need. What cannot be removed takes some space and does no other harm.
-pub fn remove_lost(folder: &Path, ending: Option<&OsStr>, idle: Duration) {
+pub fn remove_lost(folder: &Path, ending: Option<&OsStr>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         let is_unfinished = entry.file_name().as_encoded_bytes().starts_with(UNFINISHED.as_bytes());
-        if is_unfinished && path.extension() == ending && is_lost(&path, idle) {
+        if is_unfinished && path.extension() == ending && is_lost(&path) {
             let _ = fs::remove_file(&path);
         }
     }
 }
 
-fn is_lost(path: &Path, idle: Duration) -> bool {
+fn is_lost(path: &Path) -> bool {
     // Elsewhere than on Unix no other handle can write what is locked, so nothing is.
     if cfg!(not(unix)) {
         return false;
@@ -73,7 +73,7 @@ fn is_lost(path: &Path, idle: Duration) -> bool {
     let Ok(written) = metadata.modified() else { return false };
     // Clocks of machines differ; a file from the future is a new one.
     let age = SystemTime::now().duration_since(written).unwrap_or_default();
-    metadata.is_file() && age > idle && lock(path).is_some()
+    metadata.is_file() && age > NEW && lock(path).is_some()
 }
 
 /// Holds a file until this is dropped, or its process ends in whatever way; `None` if another
@@ -130,7 +130,7 @@ mod tests {
             file.set_modified(SystemTime::now() - Duration::from_secs(age)).unwrap();
             path(name)
         };
-        let left = [leave(".part-killed.json", 3600), leave(".part-two.json", 11)];
+        let left = [leave(".part-killed.json", 3600), leave(".part-two.json", 601)];
         let others = [
             leave(".part-just.json", 1),
             leave(".part-another.parquet", 3600),
@@ -159,7 +159,7 @@ mod tests {
         drop(of_another);
         write_json(&path("result.json"), &3).unwrap();
         assert!(!alive.exists());
-        remove_lost(folder.path(), Some("parquet".as_ref()), Duration::from_secs(600));
+        remove_lost(folder.path(), Some("parquet".as_ref()));
         assert!(!others[1].exists() && others[0].exists());
     }
 }

@@ -2,6 +2,7 @@
 
 import atexit
 import os
+import sys
 import threading
 import weakref
 
@@ -102,7 +103,11 @@ def _end_logs():
     global _is_over
     _is_over = True
     for owned in list(_talking.values()):
-        owned.destroy()
+        try:
+            owned.destroy()
+        except Exception:
+            # The others are destroyed all the same.
+            sys.excepthook(*sys.exc_info())
         owned.wait()
 
 

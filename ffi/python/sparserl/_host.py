@@ -5,6 +5,7 @@ import concurrent.futures
 import ctypes
 import functools
 import os
+import queue
 
 import numpy
 
@@ -25,7 +26,7 @@ def _pool():
 
 def _share(act, blocks):
     """Does something to each block, on several threads, of which this one is the first."""
-    left = collections.deque(blocks)
+    left, done = collections.deque(blocks), queue.SimpleQueue()
 
     def work():
         while True:
@@ -33,19 +34,23 @@ def _share(act, blocks):
                 block = left.popleft()
             except IndexError:
                 return
-            act(block)
+            try:
+                act(block)
+                done.put(None)
+            except BaseException as error:
+                done.put(error)
 
-    others = []
     try:
-        while len(others) < len(blocks) - 1:
-            others.append(_pool().submit(work))
+        for _ in range(len(blocks) - 1):
+            _pool().submit(work)
     except RuntimeError:
         pass  # When Python ends it starts no threads: this one does what is left.
     work()
-    for other in others:
-        # Nothing is left for one that has not begun.
-        if not other.cancel():
-            other.result()
+    # Not what was submitted is waited for: it may be done by a thread that was there, though no other was started.
+    errors = [done.get() for _ in blocks]
+    for error in errors:
+        if error is not None:
+            raise error
 
 
 def numbers(memory):

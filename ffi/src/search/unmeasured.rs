@@ -35,10 +35,12 @@ impl<T: Scalar> Search<'_, T> {
             Checker::open(&context.compiler, matrix, plan.task.operation, Unjudged::Never)
                 .map_err(|error| error.to_string())?;
         let left = self.deadline.map(|deadline| deadline.saturating_sub(self.age()));
-        let mut checker = match left.and_then(|left| Instant::now().checked_add(left)) {
+        let until = left.and_then(|left| Instant::now().checked_add(left));
+        let mut checker = match until {
             Some(until) => checker.until(until),
             None => checker,
         };
+        let compiler = context.compiler.until(until);
         let budget = Budget::Candidates(0);
         let (wanted, objective) = (CHOSEN, OBJECTIVE);
         let input = self.input();
@@ -47,7 +49,7 @@ impl<T: Scalar> Search<'_, T> {
         let start = Instant::now();
         let tools = Tools {
             // Nothing launches a kernel without the epilogue.
-            compiler: plan.epilogue.is_none().then_some(&context.compiler),
+            compiler: plan.epilogue.is_none().then_some(&compiler),
             made: &[],
             evaluator: None::<&mut GpuEvaluator>,
             check: Some(&mut checker),

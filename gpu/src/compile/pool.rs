@@ -14,6 +14,7 @@ mod serving;
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -49,6 +50,8 @@ pub struct CompilePool {
     cache: Option<CubinCache>,
     deadline: Duration,
     address_space: u64,
+    /// Whether its program is known to serve.
+    has_answered: AtomicBool,
     free: Mutex<Free>,
     /// Somebody has returned a place.
     returned: Condvar,
@@ -134,6 +137,7 @@ impl CompilePool {
             cache,
             deadline: DEADLINE,
             address_space: ADDRESS_SPACE,
+            has_answered: AtomicBool::new(false),
             free: Mutex::new(Free { places: processes.get(), idle: Vec::new() }),
             returned: Condvar::new(),
             builds: Mutex::new(HashMap::new()),
@@ -277,8 +281,10 @@ impl CompilePool {
         let answer = process.send(request, &[], until).and_then(|()| process.receive(until));
         let answer = answer.map_err(|error| match error {
             ServingError::TimedOut => limit.passed(),
-            // No source makes a compiler end so.
-            ServingError::Died { has_exited: true, .. } => {
+            // After an answer it may be the source over which the compiler has ended.
+            ServingError::Died { has_exited: true, .. }
+                if !self.has_answered.load(Ordering::Relaxed) =>
+            {
                 let program = self.command.program();
                 let reason = format!("`{}` does not serve: {error}", program.display());
                 PoolError::Process { reason }.into()
@@ -286,6 +292,7 @@ impl CompilePool {
             other => PoolCompileError::Crashed { reason: other.to_string() },
         });
         let (answer, mut blobs) = answer.inspect_err(|error| log::debug!("{error}"))?;
+        self.has_answered.store(true, Ordering::Relaxed);
         match answer {
             Answer::Failed(Failure::NoCompiler(error)) => Err(PoolError::NoCompiler(error).into()),
             // It may be a compiler that is out of memory or otherwise beyond repair.

@@ -69,7 +69,7 @@ impl<'m, T: Scalar> Checker<'m, T> {
         Ok(Self { emulator, ground, unjudged, until: None, notes: Vec::new() })
     }
 
-    /// From then on nothing is said of candidates, nor of one that is emulated then.
+    /// From then on nothing is said of candidates; one that is being emulated then is given up.
     #[must_use]
     pub fn until(self, until: Instant) -> Self {
         Self { until: Some(until), ..self }

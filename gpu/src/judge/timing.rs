@@ -17,11 +17,11 @@
 //! The tiny kernel reads from the output and writes to the input. It ends a launch before the next
 //! begins: a library whose launches allow their successors to begin early overlaps them back to
 //! back, which nobody who uses a result can have. In the last warm sample it also gives an element
-//! of the input another sign, so that no launch has the input of one before it: who knows an input
-//! again by a part of it, and by what it has left in the output, and computes nothing then, has a
-//! wrong result in the end. Who reads all of the input for that is not found: it computes in this
-//! sample, and not in the others, in which nothing changes, since that takes time of its own. Times
-//! are between events on the device. Clocks are left as they are.
+//! of the input its sign back, of those that were negated before, so that launches have different
+//! inputs: who knows an input again by a part of it, and by what it has left in the output, and
+//! computes nothing then, has a wrong result in the end. Who reads all of the input for that is not
+//! found: it computes in this sample, and not in the others, in which nothing changes, since that
+//! takes time of its own. Times are between events on the device. Clocks are left as they are.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -81,8 +81,8 @@ pub(crate) trait Contender {
     /// Enqueues one product.
     fn enqueue(&self, stream: &Stream) -> Result<(), Stop>;
 
-    /// Enqueues the tiny kernel that links two launches of a chain. The input stays as it is, or an
-    /// element of it, the one of a number, gets another sign; a second time it gets its own back.
+    /// Enqueues the tiny kernel that links two launches of a chain. It negates an element of the
+    /// input, which one depends on the number; without a number the input stays as it is.
     fn link(&self, stream: &Stream, negated: Option<u32>) -> Result<(), Stop>;
 
     /// Invalidates the output, before each cold sample and before the last one of the other
@@ -111,7 +111,9 @@ struct Running {
     launches: u32,
     /// With a link after each.
     chain: Option<Graph>,
-    /// The same with links that change the input: the next element has its own sign in each launch.
+    /// The same for an input in which as many elements were negated as it has launches, and the
+    /// first has its sign back: the link before each further launch gives it back to the next
+    /// element, so that the last launch has the input as it was.
     changing: Option<Graph>,
     back_to_back: Option<Graph>,
     /// Of each regime; fewer where a launch takes long.
@@ -128,8 +130,8 @@ struct Track<'a> {
     end: Event,
     /// Links alone, by their number.
     links: BTreeMap<u32, Graph>,
-    /// The same, each of which negates an element of its own.
-    changes: BTreeMap<u32, Graph>,
+    /// The same, of which each negates the element of its number.
+    negations: BTreeMap<u32, Graph>,
     /// What they took in this round, in seconds.
     link_seconds: BTreeMap<u32, f64>,
 }
@@ -195,9 +197,9 @@ impl Stopwatch {
 impl<'a> Track<'a> {
     fn new(stopwatch: &'a Stopwatch, stream: &'a Stream) -> Result<Self, DeviceError> {
         let (start, end) = (Event::new(&stopwatch.device)?, Event::new(&stopwatch.device)?);
-        let [links, changes] = [BTreeMap::new(), BTreeMap::new()];
+        let [links, negations] = [BTreeMap::new(), BTreeMap::new()];
         let link_seconds = BTreeMap::new();
-        Ok(Self { stopwatch, stream, start, end, links, changes, link_seconds })
+        Ok(Self { stopwatch, stream, start, end, links, negations, link_seconds })
     }
 
     /// Captures graphs of as many launches as make a sample long enough.
@@ -221,7 +223,7 @@ impl<'a> Track<'a> {
             enqueue().and_then(|()| link(next))
         })?;
         let back_to_back = capture(rounds.back_to_back, &|_| enqueue())?;
-        if let Entry::Vacant(vacant) = self.changes.entry(launches) {
+        if let Entry::Vacant(vacant) = self.negations.entry(launches) {
             let negate = |element| link(Some(element));
             vacant.insert(stream.capture(|| (0..launches).try_for_each(negate))?);
         }
@@ -299,21 +301,27 @@ impl<'a> Track<'a> {
         self.timed(|| Ok(self.stream.replay(graph)?))
     }
 
-    /// The same of a chain that changes the input, with an output that was invalidated before. The
-    /// elements of all launches are negated first; the last launch has none of them so.
+    /// The same of a chain that changes the input, with an output that was invalidated before.
     fn replayed_changing(&self, running: &Running, contender: &dyn Contender) -> Result<f64, Stop> {
         let stream = self.stream;
         let chain = present(running.changing.as_ref())?;
-        let changes = present(self.changes.get(&running.launches))?;
+        let negations = present(self.negations.get(&running.launches))?;
         self.overwrite_cache()?;
-        stream.replay(changes)?;
-        if let Err(stop) = self.warm_up(contender, true) {
+        stream.replay(negations)?;
+        let begun = self.warm_up(contender, true).and_then(|()| contender.link(stream, Some(0)));
+        if let Err(stop) = begun {
             // Others go on with the input as it was.
-            stream.replay(changes)?;
+            stream.replay(negations)?;
             return Err(stop);
         }
-        contender.link(stream, Some(0))?;
-        self.timed(|| Ok(stream.replay(chain)?))
+        self.timed(|| {
+            let replayed = stream.replay(chain);
+            if replayed.is_err() {
+                contender.link(stream, Some(0))?;
+                stream.replay(negations)?;
+            }
+            Ok(replayed?)
+        })
     }
 
     fn overwrite_cache(&self) -> Result<(), Stop> {

@@ -267,7 +267,7 @@ impl<O: Outcomes, G, P> ReinforcementRun<'_, O, G, P> {
             let rate = config.critic.learning_rate;
             let error = learner.fit_critic(&mut optimizer, &batch, reward, rate);
             if !error.is_finite() {
-                return Err(diverged(step));
+                return Err(diverged(step + 1));
             }
         }
         if learner.is_finite() { Ok(()) } else { Err(diverged(config.critic.steps)) }
