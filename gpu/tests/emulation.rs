@@ -458,14 +458,14 @@ fn a_check_judges_the_kernel_that_will_be_written() {
         checker.take(&mut std::iter::once(Ok(ranked)), 1)
     };
     let later = Instant::now() + Duration::from_secs(100);
-    for checker in [open(), open().until(later)] {
+    for checker in [open(), open().until(Some(later))] {
         let taken = take(checker, "").unwrap();
         assert!(matches!(taken.as_slice(), [Taken { verdict: Some(_), .. }]), "{taken:?}");
     }
     let error = take(open(), "#error edited\n").unwrap_err();
     assert!(error.is_wrong, "{error}");
     // Nothing is said of what there is no time for.
-    let error = take(open().until(Instant::now()), "").unwrap_err();
+    let error = take(open().until(Some(Instant::now())), "").unwrap_err();
     assert!(!error.is_wrong, "{error}");
 }
 

@@ -36,11 +36,7 @@ impl<T: Scalar> Search<'_, T> {
                 .map_err(|error| error.to_string())?;
         let left = self.deadline.map(|deadline| deadline.saturating_sub(self.age()));
         let until = left.and_then(|left| Instant::now().checked_add(left));
-        let mut checker = match until {
-            Some(until) => checker.until(until),
-            None => checker,
-        };
-        let compiler = context.compiler.until(until);
+        let (mut checker, compiler) = (checker.until(until), context.compiler.until(until));
         let budget = Budget::Candidates(0);
         let (wanted, objective) = (CHOSEN, OBJECTIVE);
         let input = self.input();

@@ -71,8 +71,8 @@ impl<'m, T: Scalar> Checker<'m, T> {
 
     /// From then on nothing is said of candidates; one that is being emulated then is given up.
     #[must_use]
-    pub fn until(self, until: Instant) -> Self {
-        Self { until: Some(until), ..self }
+    pub fn until(self, until: Option<Instant>) -> Self {
+        Self { until, ..self }
     }
 
     fn judge(&self, ranked: &Ranked<Cubin>) -> Result<Emulated, GroundError> {
