@@ -37,6 +37,8 @@ struct Predicted {
     /// The place in which it was written, from 1; absent where it was not.
     #[serde(skip_serializing_if = "Option::is_none")]
     written: Option<usize>,
+    /// Whether the cost model proposed it, and not a network.
+    of_cost_model: bool,
     /// By the ensemble; absent without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     ensemble: Option<Ensemble>,
@@ -106,16 +108,17 @@ impl Explanation {
                 let parts = costs.parts(program);
                 let matrix_bytes: u64 = parts.iter().map(|part| part.matrix_bytes).sum();
                 let taken = costs.constants().time(&parts, &input.target);
-                Predicted {
+                Ok(Predicted {
                     program: lines(program),
                     written: Some(place).filter(|&place| place <= written.len()),
+                    of_cost_model: choices.is_of_cost_model(program)?,
                     ensemble: speeds.as_ref().map(Ensemble::from),
                     cost_model_seconds: taken.seconds(),
                     memory_share: taken.busy / taken.seconds().max(f64::MIN_POSITIVE),
                     bytes_of_csr: matrix_bytes as f64 / costs.csr_bytes().max(1) as f64,
-                }
+                })
             })
-            .collect();
+            .collect::<anyhow::Result<_>>()?;
         predicted.sort_by(|a, b| b.score(objective).total_cmp(&a.score(objective)));
         Ok(Self {
             policy: choices.policy().in_words(),
@@ -152,6 +155,16 @@ impl fmt::Display for Explanation {
                 time(chosen.cost_model_seconds),
                 100.0 * chosen.bytes_of_csr,
             )?;
+            let before = self.programs.iter().take(place);
+            let of_cost_model = before.filter(|other| other.of_cost_model).count();
+            if !chosen.of_cost_model && of_cost_model > 0 {
+                writeln!(
+                    f,
+                    "           {of_cost_model} of those before it {} the cost model's, whose predictions are \
+                     less sure: the policy's own come first",
+                    if of_cost_model == 1 { "is" } else { "are" },
+                )?;
+            }
             let best_other = self.programs.iter().find(|p| p.written.is_none());
             if let (Some(own), Some(other)) =
                 (chosen.ensemble, best_other.and_then(|other| other.ensemble))
@@ -168,7 +181,7 @@ impl fmt::Display for Explanation {
                 )?;
             }
         }
-        let header = ["program", "written", "cold", "warm", "±", "cost model", "bytes ÷ CSR"];
+        let header = ["program", "written", "by", "cold", "warm", "±", "cost model", "bytes ÷ CSR"];
         let rows = self.programs.iter().map(|predicted| {
             let of = |number: &dyn Fn(&Ensemble) -> String| {
                 predicted.ensemble.as_ref().map_or_else(|| "–".to_owned(), number)
@@ -176,6 +189,7 @@ impl fmt::Display for Explanation {
             vec![
                 predicted.program.join("\n"),
                 predicted.written.map_or_else(String::new, |place| place.to_string()),
+                if predicted.of_cost_model { "cost model" } else { "network" }.to_owned(),
                 of(&|ensemble| times(ensemble.cold)),
                 of(&|ensemble| times(ensemble.warm)),
                 of(&|ensemble| format!("{:.0} %", 100.0 * ensemble.disagreement)),

@@ -56,7 +56,7 @@ fn choose(policy: &OnnxPolicy) -> Result<(), PolicyError> {
     let programs: Vec<Program> = found.into_iter().map(|found| found.program).collect();
     let speeds = reading.speeds(&programs)?;
     assert_eq!(speeds.len(), programs.len());
-    let places = expected_fastest(&speeds, Objective::Both, 1);
+    let places = expected_fastest(&speeds, &[], Objective::Both, 1);
     assert!(places.iter().all(|&place| place < programs.len()));
     Ok(())
 }

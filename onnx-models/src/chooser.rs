@@ -13,6 +13,11 @@ use crate::speeds::{ConditionedSpeedModel, MemberSpeeds, SpeedModel, expected_fa
 const BEAM: usize = 48;
 /// Programs of the cost model that are considered.
 const OF_COST_MODEL: usize = 48;
+/// Choices that are of the policy's own beam, before those of the cost model take part. A program
+/// that the policy would not write is often one that it knows too little of to predict, so that the
+/// fastest of these by prediction are less often fast; among eight they make up for what the beam
+/// lacks.
+const OF_BEAM_FIRST: usize = 4;
 
 /// How programs are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +26,7 @@ pub enum Picking {
     Likeliest,
     /// Those of a beam, re-ranked by the ensemble.
     Reranked,
-    /// Those of a beam and of the cost model, re-ranked by the ensemble.
+    /// Those of a beam, from the fifth on also those of the cost model, re-ranked by the ensemble.
     RerankedWithCostModel,
 }
 
@@ -121,6 +126,14 @@ impl<'a, P: SpeedModel> LearnedChoices<'a, P> {
         run.consider(programs)?;
         Ok(programs.iter().filter_map(|program| run.known(program)).collect())
     }
+
+    /// Whether a program is of the policy's own beam.
+    ///
+    /// # Errors
+    /// When the policy fails.
+    pub fn wrote(&mut self, program: &Program) -> Result<bool, PolicyError> {
+        Ok(self.run()?.likeliest.iter().any(|written| written.program == *program))
+    }
 }
 
 impl<P: SpeedModel> Choices for LearnedChoices<'_, P> {
@@ -138,7 +151,10 @@ impl<P: SpeedModel> Choices for LearnedChoices<'_, P> {
             let (program, speeds) = (programs.get(place)?, speeds.get(place)?);
             Some(Choice { program: program.clone(), score: f64::from(mean(speeds, objective)) })
         };
-        Ok(expected_fastest(&speeds, objective, count).into_iter().filter_map(choice).collect())
+        let of_beam = &speeds[..run.likeliest.len().min(speeds.len())];
+        let begun = expected_fastest(of_beam, &[], objective, count.min(OF_BEAM_FIRST));
+        let places = expected_fastest(&speeds, &begun, objective, count);
+        Ok(places.into_iter().filter_map(choice).collect())
     }
 }
 

@@ -69,6 +69,17 @@ impl OpenedChoices<'_> {
             Offered::Learned(choices) => choices.speeds(programs).map(Some),
         }
     }
+
+    /// Whether a program is the cost model's, and not of a network's own beam.
+    ///
+    /// # Errors
+    /// When the policy fails.
+    pub fn is_of_cost_model(&mut self, program: &Program) -> Result<bool, PolicyError> {
+        match &mut self.offered {
+            Offered::Cost(_) => Ok(true),
+            Offered::Learned(choices) => choices.wrote(program).map(|wrote| !wrote),
+        }
+    }
 }
 
 impl Choices for OpenedChoices<'_> {

@@ -77,16 +77,22 @@ pub fn disagreement(speeds: &MemberSpeeds) -> f32 {
 /// Places of the `count` programs the fastest of which is expected to be fastest, found greedily:
 /// each gains most over those before it in the mean over the members and the regimes of the
 /// objective. The first is the one with the highest mean; once none gains anything, the next ones
-/// are those with the highest means.
+/// are those with the highest means. Those that were `begun` with, places all of them, come first.
 #[must_use]
-pub fn expected_fastest(speeds: &[MemberSpeeds], objective: Objective, count: usize) -> Vec<usize> {
-    let mut best = [[f32::NEG_INFINITY; REGIMES.len()]; ENSEMBLE];
-    let mut chosen: Vec<usize> = Vec::new();
+pub fn expected_fastest(
+    speeds: &[MemberSpeeds],
+    begun: &[usize],
+    objective: Objective,
+    count: usize,
+) -> Vec<usize> {
     let with = |best: &MemberSpeeds, place: usize| {
         let mut both = speeds[place];
         both.iter_mut().flatten().zip(best.iter().flatten()).for_each(|(a, b)| *a = a.max(*b));
         both
     };
+    let mut chosen = begun.to_vec();
+    let none = [[f32::NEG_INFINITY; REGIMES.len()]; ENSEMBLE];
+    let mut best = begun.iter().fold(none, |best, &place| with(&best, place));
     while chosen.len() < count.min(speeds.len()) {
         let worth =
             |place: usize| (mean(&with(&best, place), objective), mean(&speeds[place], objective));
@@ -114,9 +120,11 @@ mod tests {
         daring[0] = [5.0; REGIMES.len()];
         let speeds = [alike(1.0), alike(2.0), alike(1.9), daring];
         for objective in Objective::ALL {
-            assert_eq!(expected_fastest(&speeds, objective, 3), [1, 3, 2]);
-            assert_eq!(expected_fastest(&speeds, objective, 9).len(), 4);
-            assert!(expected_fastest(&[], objective, 2).is_empty());
+            assert_eq!(expected_fastest(&speeds, &[], objective, 3), [1, 3, 2]);
+            assert_eq!(expected_fastest(&speeds, &[], objective, 9).len(), 4);
+            // Beside what was begun with, daring is still what gains most.
+            assert_eq!(expected_fastest(&speeds, &[2], objective, 3), [2, 3, 1]);
+            assert!(expected_fastest(&[], &[], objective, 2).is_empty());
         }
         assert_eq!(disagreement(&alike(1.5)), 0.0);
         // One member of five says 5, the others 0: the mean is 1, the variance (16 + 4) / 5 = 4.
@@ -127,7 +135,7 @@ mod tests {
     fn what_streams_is_chosen_for_a_cold_cache_alone() {
         let streamed = [[1.1, 0.7]; ENSEMBLE];
         let cached = [[1.0, 1.0]; ENSEMBLE];
-        let first = |objective| expected_fastest(&[streamed, cached], objective, 1);
+        let first = |objective| expected_fastest(&[streamed, cached], &[], objective, 1);
         assert_eq!(first(Objective::Cold), [0]);
         assert_eq!(first(Objective::Warm), [1]);
         assert_eq!(first(Objective::Both), [1]);
@@ -136,6 +144,6 @@ mod tests {
             (1.1, 0.7)
         );
         // Both are there where two may be measured.
-        assert_eq!(expected_fastest(&[streamed, cached], Objective::Both, 2), [1, 0]);
+        assert_eq!(expected_fastest(&[streamed, cached], &[], Objective::Both, 2), [1, 0]);
     }
 }

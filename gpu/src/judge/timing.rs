@@ -16,12 +16,15 @@
 //!
 //! The tiny kernel reads from the output and writes to the input. It ends a launch before the next
 //! begins: a library whose launches allow their successors to begin early overlaps them back to
-//! back, which nobody who uses a result can have. In the last warm sample it also gives an element
-//! of the input its sign back, of those that were negated before, so that launches have different
-//! inputs: who knows an input again by a part of it, and by what it has left in the output, and
-//! computes nothing then, has a wrong result in the end. Who reads all of the input for that is not
-//! found: it computes in this sample, and not in the others, in which nothing changes, since that
-//! takes time of its own. Times are between events on the device. Clocks are left as they are.
+//! back, which nobody who uses a result can have. Times are between events on the device. Clocks are
+//! left as they are.
+//!
+//! After the last warm sample a few launches follow that are not timed, between which the tiny
+//! kernel gives an element of the input its sign back, of those that were negated before: who knows
+//! an input again by a part of it, and by what it has left in the output, and computes nothing then,
+//! has a wrong result in the end. Who reads all of the input for that is not found: it computes
+//! there, and not in the samples, in which nothing changes. They are no sample because an input that
+//! changes takes time of its own.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -41,6 +44,8 @@ const PRELUDE: u32 = 25;
 const RESOLUTION: f64 = 0.5e-6;
 /// Launches that warm the cache before a graph.
 const WARM_UP: usize = 2;
+/// Launches with an input of their own each after the last warm sample, at most.
+const MOST_INPUTS: u32 = 8;
 /// The cache is overwritten with a buffer of so many times its size.
 const FLUSH_FACTOR: usize = 3;
 /// Bytes of each side of the copy that bandwidth is measured with, where memory allows.
@@ -89,7 +94,8 @@ pub(crate) trait Contender {
     /// regimes, so that whoever skips what was done before finds nothing done.
     fn spoil(&self, stream: &Stream) -> Result<(), Stop>;
 
-    /// Looks at the output, after the last sample of each regime.
+    /// Looks at the output, after the last sample of each regime, and after the launches with
+    /// inputs of their own.
     fn after_last(&mut self, stream: &Stream) -> Result<(), Stop>;
 }
 
@@ -111,10 +117,6 @@ struct Running {
     launches: u32,
     /// With a link after each.
     chain: Option<Graph>,
-    /// The same for an input in which as many elements were negated as it has launches, and the
-    /// first has its sign back: the link before each further launch gives it back to the next
-    /// element, so that the last launch has the input as it was.
-    changing: Option<Graph>,
     back_to_back: Option<Graph>,
     /// Of each regime; fewer where a launch takes long.
     most_samples: u32,
@@ -130,8 +132,6 @@ struct Track<'a> {
     end: Event,
     /// Links alone, by their number.
     links: BTreeMap<u32, Graph>,
-    /// The same, of which each negates the element of its number.
-    negations: BTreeMap<u32, Graph>,
     /// What they took in this round, in seconds.
     link_seconds: BTreeMap<u32, f64>,
 }
@@ -185,7 +185,14 @@ impl Stopwatch {
                         if let Some(samples) = running.seconds.get_mut(place) {
                             samples.push(seconds);
                         }
-                        if last { contender.after_last(stream) } else { Ok(()) }
+                        if last {
+                            contender.after_last(stream)?;
+                        }
+                        if last && regime == Regime::Warm {
+                            track.change_inputs(running, contender.as_ref())?;
+                            contender.after_last(stream)?;
+                        }
+                        Ok(())
                     });
                 }
             }
@@ -197,9 +204,8 @@ impl Stopwatch {
 impl<'a> Track<'a> {
     fn new(stopwatch: &'a Stopwatch, stream: &'a Stream) -> Result<Self, DeviceError> {
         let (start, end) = (Event::new(&stopwatch.device)?, Event::new(&stopwatch.device)?);
-        let [links, negations] = [BTreeMap::new(), BTreeMap::new()];
-        let link_seconds = BTreeMap::new();
-        Ok(Self { stopwatch, stream, start, end, links, negations, link_seconds })
+        let (links, link_seconds) = (BTreeMap::new(), BTreeMap::new());
+        Ok(Self { stopwatch, stream, start, end, links, link_seconds })
     }
 
     /// Captures graphs of as many launches as make a sample long enough.
@@ -211,30 +217,21 @@ impl<'a> Track<'a> {
             _ => self.estimate(contender)?,
         };
         let launches = (LONG_SAMPLE / once).ceil().clamp(1.0, f64::from(MOST_LAUNCHES)) as u32;
-        let capture = |wanted: u32, each: &dyn Fn(u32) -> Result<(), Stop>| {
-            let capture = || stream.capture(|| (0..launches).try_for_each(each));
+        let capture = |wanted: u32, each: &dyn Fn() -> Result<(), Stop>| {
+            let capture = || stream.capture(|| (0..launches).try_for_each(|_| each()));
             (wanted > 0).then(capture).transpose()
         };
         let enqueue = || contender.enqueue(stream);
-        let link = |negated| contender.link(stream, negated);
-        let chain = capture(rounds.warm, &|_| enqueue().and_then(|()| link(None)))?;
-        let changing = capture(rounds.warm, &|launch| {
-            let next = Some(launch + 1).filter(|&next| next < launches);
-            enqueue().and_then(|()| link(next))
-        })?;
-        let back_to_back = capture(rounds.back_to_back, &|_| enqueue())?;
-        if let Entry::Vacant(vacant) = self.negations.entry(launches) {
-            let negate = |element| link(Some(element));
-            vacant.insert(stream.capture(|| (0..launches).try_for_each(negate))?);
-        }
+        let link = || contender.link(stream, None);
+        let chain = capture(rounds.warm, &|| enqueue().and_then(|()| link()))?;
+        let back_to_back = capture(rounds.back_to_back, &enqueue)?;
         for count in [PRELUDE, launches] {
             if let Entry::Vacant(vacant) = self.links.entry(count) {
-                vacant.insert(stream.capture(|| (0..count).try_for_each(|_| link(None)))?);
+                vacant.insert(stream.capture(|| (0..count).try_for_each(|_| link()))?);
             }
         }
         let most_samples = (rounds.patience / once).clamp(1.0, f64::from(u32::MAX)) as u32;
-        let seconds = Default::default();
-        Ok(Running { launches, chain, changing, back_to_back, most_samples, seconds })
+        Ok(Running { launches, chain, back_to_back, most_samples, seconds: Default::default() })
     }
 
     /// Warms up; about how many seconds one launch takes.
@@ -264,10 +261,7 @@ impl<'a> Track<'a> {
             Regime::Cold => self.cold(contender),
             Regime::Warm => {
                 let links = self.of_links(running.launches, contender)?;
-                let chain = match last {
-                    true => self.replayed_changing(running, contender)?,
-                    false => self.replayed(running.chain.as_ref(), contender, false)?,
-                };
+                let chain = self.replayed(running.chain.as_ref(), contender, last)?;
                 Ok((chain - links).max(RESOLUTION) / launches)
             }
             Regime::BackToBack => {
@@ -295,46 +289,36 @@ impl<'a> Track<'a> {
         contender: &dyn Contender,
         spoilt: bool,
     ) -> Result<f64, Stop> {
-        let graph = present(graph)?;
-        self.overwrite_cache()?;
-        self.warm_up(contender, spoilt)?;
-        self.timed(|| Ok(self.stream.replay(graph)?))
-    }
-
-    /// The same of a chain that changes the input, with an output that was invalidated before.
-    fn replayed_changing(&self, running: &Running, contender: &dyn Contender) -> Result<f64, Stop> {
-        let stream = self.stream;
-        let chain = present(running.changing.as_ref())?;
-        let negations = present(self.negations.get(&running.launches))?;
-        self.overwrite_cache()?;
-        stream.replay(negations)?;
-        let begun = self.warm_up(contender, true).and_then(|()| contender.link(stream, Some(0)));
-        if let Err(stop) = begun {
-            // Others go on with the input as it was.
-            stream.replay(negations)?;
-            return Err(stop);
-        }
-        self.timed(|| {
-            let replayed = stream.replay(chain);
-            if replayed.is_err() {
-                contender.link(stream, Some(0))?;
-                stream.replay(negations)?;
-            }
-            Ok(replayed?)
-        })
-    }
-
-    fn overwrite_cache(&self) -> Result<(), Stop> {
-        let prelude = present(self.links.get(&PRELUDE))?;
-        self.stream.clear(&self.stopwatch.flush)?;
-        Ok(self.stream.replay(prelude)?)
-    }
-
-    fn warm_up(&self, contender: &dyn Contender, spoilt: bool) -> Result<(), Stop> {
+        let (stream, prelude) = (self.stream, self.links.get(&PRELUDE));
+        let (Some(graph), Some(prelude)) = (graph, prelude) else {
+            return Err(DeviceError::NoTime { what: "a graph" }.into());
+        };
+        stream.clear(&self.stopwatch.flush)?;
+        stream.replay(prelude)?;
         for _ in 0..WARM_UP {
-            contender.enqueue(self.stream)?;
+            contender.enqueue(stream)?;
         }
-        if spoilt { contender.spoil(self.stream) } else { Ok(()) }
+        if spoilt {
+            contender.spoil(stream)?;
+        }
+        self.timed(|| Ok(stream.replay(graph)?))
+    }
+
+    /// Launches with an input of their own each, after the output was invalidated: elements are
+    /// negated, and have their signs back one after the other, so that the last launch has the
+    /// input as it was.
+    fn change_inputs(&self, running: &Running, contender: &dyn Contender) -> Result<(), Stop> {
+        let (stream, inputs) = (self.stream, running.launches.clamp(2, MOST_INPUTS));
+        contender.begin();
+        contender.spoil(stream)?;
+        (0..inputs).try_for_each(|element| contender.link(stream, Some(element)))?;
+        let mut launched = Ok(());
+        for element in 0..inputs {
+            // After a failed launch, too: others go on with the input as it was.
+            contender.link(stream, Some(element))?;
+            launched = launched.and_then(|()| contender.enqueue(stream));
+        }
+        launched
     }
 
     fn cold(&self, contender: &dyn Contender) -> Result<f64, Stop> {
@@ -352,11 +336,6 @@ impl<'a> Track<'a> {
         self.stream.synchronize()?;
         Ok(self.end.seconds_since(&self.start)?)
     }
-}
-
-/// A graph that was captured for the regime that is sampled.
-fn present(graph: Option<&Graph>) -> Result<&Graph, DeviceError> {
-    graph.ok_or(DeviceError::NoTime { what: "a graph" })
 }
 
 impl Entrant {

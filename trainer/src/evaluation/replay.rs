@@ -101,7 +101,7 @@ fn choices<B: Backend>(
         let Some(inputs) = dataset.inputs(case, network.scaling()) else { continue };
         let asked: Vec<_> = programs.iter().map(|p| (p.tokens.clone(), p.terms)).collect();
         let speeds = network.speeds_of(&inputs, &asked)?;
-        choose(name.clone(), &|objective| expected_fastest(&speeds, objective, PICKS));
+        choose(name.clone(), &|objective| expected_fastest(&speeds, &[], objective, PICKS));
         let mut reading = network.read_inputs(&inputs);
         let written = beam_search_among(&mut *reading, case.task, &tokens, WIDTH)?;
         let ids = written.iter().map(|hypothesis| token_ids(&hypothesis.program));

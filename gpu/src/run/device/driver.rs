@@ -13,7 +13,7 @@ use crate::shared_library;
 const NAMES: [&str; 2] = ["libcuda.so", "libcuda.so.1"];
 /// Every driver function that this crate calls. The bindings panic when one is missing, so all are
 /// looked up first.
-const SYMBOLS: [&str; 55] = [
+const SYMBOLS: [&str; 56] = [
     "cuInit",
     "cuDriverGetVersion",
     "cuGetErrorName",
@@ -55,6 +55,7 @@ const SYMBOLS: [&str; 55] = [
     "cuEventRecord",
     "cuEventElapsedTime_v2",
     "cuGraphInstantiateWithFlags",
+    "cuGraphUpload",
     "cuGraphLaunch",
     "cuGraphDestroy",
     "cuGraphExecDestroy",

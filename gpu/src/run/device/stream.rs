@@ -148,7 +148,8 @@ impl Stream {
             .check("cuMemcpyDtoDAsync")
     }
 
-    /// Collects what `enqueue` asks of this stream into a graph instead of doing it.
+    /// Collects what `enqueue` asks of this stream into a graph instead of doing it. The graph is
+    /// uploaded to the device, so that its first replay takes as long as later ones.
     ///
     /// # Errors
     /// Those of `enqueue`, and when the driver fails or the work cannot be collected.
@@ -185,6 +186,8 @@ impl Stream {
         instantiated.check("cuGraphInstantiateWithFlags")?;
         let graph = Graph { context: Arc::clone(&self.context), handle: replay };
         destroyed.check("cuGraphDestroy")?;
+        // SAFETY: graph and stream live until they are dropped.
+        unsafe { sys::cuGraphUpload(graph.handle, self.handle) }.result().check("cuGraphUpload")?;
         Ok(graph)
     }
 
