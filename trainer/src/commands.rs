@@ -16,6 +16,7 @@ mod ppo;
 mod prepare;
 mod replay;
 mod stage;
+mod table;
 mod train;
 
 use std::path::Path;
@@ -40,6 +41,7 @@ pub(crate) use ppo::Ppo;
 pub(crate) use prepare::Prepare;
 pub(crate) use replay::Replay;
 pub(crate) use stage::StageArgs;
+pub(crate) use table::Table;
 pub(crate) use train::Train;
 
 /// The real matrices of a folder; none where no folder is named.

@@ -11,6 +11,13 @@
 //! compared by is measured afterwards, all in turn: who won because a sample was lucky gains
 //! nothing by it. A program that several choosers pick is measured once.
 //!
+//! Where programs of a dataset are chosen from, it is known, too, how good the speeds are that are
+//! predicted of all of them:
+//!
+//! ```text
+//! replay ─► Replayed ─► PredictedCase ─► Calibration
+//! ```
+//!
 //! How often what a policy writes is right is another question, which needs no times:
 //!
 //! ```text
@@ -18,7 +25,10 @@
 //!                                                 └─► SampledCase ─► SampledTable (pass@k)
 //! ```
 
+mod archived;
+mod calibration;
 mod contest;
+mod differences;
 mod experience;
 mod nearest;
 mod portfolio;
@@ -31,11 +41,16 @@ mod table;
 mod tests;
 mod trees;
 
+pub use archived::{ARCHIVED, archive_cases, read_archived};
+pub use calibration::{
+    Calibration, CalibrationTable, Errors, PredictedCase, PredictedProgram, PredictedSpeed,
+};
 pub use contest::{Contest, Contestants};
+pub use differences::{Difference, Ratio};
 pub use experience::{Experience, PastCase};
 pub use nearest::NearestWinners;
 pub use portfolio::FixedPortfolio;
-pub use replay::{COST_MODEL, ReplayError, likeliest, replay};
+pub use replay::{COST_MODEL, ReplayError, Replayed, likeliest, replay};
 pub use result::{CaseResult, Oracle, Picks, ResultError, TimedProgram, read_cases};
 pub use sampled::{Sampled, SampledCase, SampledRow, SampledTable, WhichTokens};
 pub use sampling::{NamedPolicy, SIDE_BY_SIDE, Sampling};

@@ -12,7 +12,7 @@ use sparserl_core::message;
 
 use commands::{
     Ablate, Archive, Collect, Evaluate, Export, FitCost, Iterate, PassAtK, Portfolio, Ppo, Prepare,
-    Replay, SERVE, StageArgs, Train,
+    Replay, SERVE, StageArgs, Table, Train,
 };
 use sparserl_trainer::configuration::Stage;
 
@@ -36,7 +36,8 @@ enum Command {
     /// `collect` measures all of a list on all matrices, and `evaluate` compares fixed choices of
     /// it.
     Portfolio(Portfolio),
-    /// Keep recordings in little space: medians in the place of samples.
+    /// Keep recordings in little space, medians in the place of samples; and, beside them, the
+    /// results of an evaluation.
     Archive(Archive),
     /// Train a policy from recordings: prepare, all stages, export.
     ///
@@ -80,6 +81,8 @@ enum Command {
     Export(Export),
     /// Let networks choose among what was measured on real matrices, without a GPU.
     Replay(Replay),
+    /// Make the table of an evaluation again, from what its choosers picked.
+    Table(Table),
     /// A process of another command.
     #[command(hide = true, name = SERVE)]
     Serve {
@@ -107,6 +110,7 @@ fn main() -> ExitCode {
         Command::PassAtK(args) => args.run(),
         Command::Export(args) => args.run(),
         Command::Replay(args) => args.run(),
+        Command::Table(args) => args.run(),
         Command::FitCost(args) => args.run(),
         Command::Serve { role } => sparserl_gpu::serve::serve(&role).map_err(Into::into),
     };

@@ -243,6 +243,46 @@ fn a_folder_without_recordings_is_named() {
     }
 }
 
+#[test]
+fn the_table_of_archived_results_is_that_of_the_results() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let timed = |seconds: f64| format!(r#"{{"program": "", "cold": {seconds}, "warm": null}}"#);
+    let picks = |chooser: &str, seconds: f64| {
+        let programs = timed(seconds);
+        format!(r#"{{"chooser": "{chooser}", "regime": "cold", "programs": [{programs}]}}"#)
+    };
+    fs::create_dir(path("results")).unwrap();
+    for (place, family) in ["a", "b", "c"].into_iter().enumerate() {
+        let seconds = 1.0 + place as f64;
+        let case = format!(
+            r#"{{"recipe": "", "family": "{family}", "task": "spmv f32", "choosers": [{}, {}],
+                "oracle": {{"cold": {oracle}, "warm": {oracle}}}, "searched": 9}}"#,
+            picks("it", 1.25 * seconds),
+            picks("cost model", 2.5 * seconds),
+            oracle = timed(seconds),
+        );
+        fs::write(path(&format!("results/{place:06}-spmv-f32.json")), case).unwrap();
+    }
+    let recordings = Path::new(env!("CARGO_MANIFEST_DIR")).join("evaluations/h200-2026-11-27");
+    let (results, kept) = (path("results"), path("kept"));
+    let archive =
+        || run("archive", &[&recordings, "--results".as_ref(), &results, "-o".as_ref(), &kept]);
+    let (code, _, said) = archive();
+    assert!(code == Some(0) && said.contains("results of 3 cases"), "{said}");
+    let (code, of_results, said) = run("table", &[&results]);
+    assert_eq!(code, Some(0), "{said}");
+    // 1 / 1.25; and twice as fast as the cost model on each matrix.
+    assert!(of_results.contains("0.800") && of_results.contains("2.000 to 2.000"), "{of_results}");
+    let (code, of_archive, said) = run("table", &[&kept.join("cases.json.gz")]);
+    assert_eq!((code, of_archive), (Some(0), of_results), "{said}");
+    // Results are kept once.
+    let (code, _, said) = archive();
+    assert!(code == Some(1) && said.contains("already") && said.lines().count() == 1, "{said}");
+    let (code, _, said) = run("table", &[&path("nothing")]);
+    assert!(code == Some(1) && said.contains("no results in"), "{said}");
+}
+
 /// A shipped file of the trainer, with some of its text replaced.
 fn shipped_with(name: &str, replacements: &[(&str, &str)]) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);

@@ -190,7 +190,8 @@ fn choose(
 ) -> anyhow::Result<SeedResult> {
     let model = ModelFile::read(model)?;
     let network = NetworkPolicy::<Processor>::new(&model, shown, Default::default());
-    let cases = choices(dataset, split, &[(name.to_owned(), network)])?;
+    let replayed = choices(dataset, split, &[(name.to_owned(), network)])?;
+    let cases = replayed.into_iter().map(|case| case.result).collect();
     let result = SeedResult { variant: name.to_owned(), seed, cases };
     write_json(&folder.join(PICKS), &result)?;
     Ok(result)

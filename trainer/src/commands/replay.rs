@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-
+use serde::Serialize;
 use sparserl_trainer::corpus::Split;
 use sparserl_trainer::dataset::Dataset;
-use sparserl_trainer::evaluation::{COST_MODEL, CaseResult, Table, replay};
+use sparserl_trainer::evaluation::{
+    COST_MODEL, Calibration, CalibrationTable, CaseResult, Replayed, Table, replay,
+};
 use sparserl_trainer::network::{Modalities, ModelFile, NetworkPolicy, Processor};
 
 use super::models::{ensure_no_real, names, split};
@@ -28,9 +30,21 @@ pub(crate) struct Replay {
     /// alone are asked about.
     #[arg(short, long, value_name = "FILE")]
     dataset: PathBuf,
-    /// The table as JSON.
+    /// The tables as JSON.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Print where predicted speeds are off, too: by how much the ensemble's members disagree, by
+    /// how fast programs are predicted, by layout, and by size of the matrix.
+    #[arg(long)]
+    calibration: bool,
+}
+
+/// What is written as JSON.
+#[derive(Serialize)]
+struct Written<'a> {
+    #[serde(flatten)]
+    table: &'a Table,
+    calibration: &'a [Calibration],
 }
 
 impl Replay {
@@ -54,34 +68,43 @@ impl Replay {
             folds.iter().flat_map(|(families, _)| families).all(|family| left_out.insert(family)),
             "two networks leave out the same family: each may be chosen for once"
         );
-        let mut results = match networks.is_empty() {
+        let mut replayed = match networks.is_empty() {
             true => Vec::new(),
             false => choices(&dataset, &Split::NoReal, &networks)?,
         };
         for (families, network) in &folds {
             let split = Split::LeaveOut(families.clone());
             for mut case in choices(&dataset, &split, std::slice::from_ref(network))? {
-                let is_same =
-                    |known: &CaseResult| known.recipe == case.recipe && known.task == case.task;
-                match results.iter_mut().find(|known| is_same(known)) {
+                let named = |of: &Replayed| (of.result.recipe.clone(), of.result.task.clone());
+                let name = named(&case);
+                match replayed.iter_mut().find(|known| named(known) == name) {
                     // The cost model has chosen there already.
                     Some(known) => {
-                        case.choosers.retain(|picks| picks.chooser != COST_MODEL);
-                        known.choosers.append(&mut case.choosers);
+                        case.result.choosers.retain(|picks| picks.chooser != COST_MODEL);
+                        known.result.choosers.append(&mut case.result.choosers);
+                        case.predicted.retain(|predicted| predicted.chooser != COST_MODEL);
+                        known.predicted.append(&mut case.predicted);
                     }
-                    None => results.push(case),
+                    None => replayed.push(case),
                 }
             }
         }
         anyhow::ensure!(
-            !results.is_empty(),
+            !replayed.is_empty(),
             "`{}` has no matrix to choose for: prepare one of recordings of `evaluate`",
             self.dataset.display()
         );
+        let calibration = Calibration::all(replayed.iter().flat_map(|case| &case.predicted));
+        let results: Vec<CaseResult> = replayed.into_iter().map(|case| case.result).collect();
         let table = Table::new(&results);
-        print(&table.to_string())?;
+        print(&format!("{table}\n\n{}", CalibrationTable(&calibration)))?;
+        if self.calibration {
+            for one in &calibration {
+                print(&format!("\n{one}"))?;
+            }
+        }
         if let Some(path) = &self.output {
-            write_json(path, &table)?;
+            write_json(path, &Written { table: &table, calibration: &calibration })?;
         }
         Ok(())
     }
@@ -92,7 +115,7 @@ pub(super) fn choices(
     dataset: &Dataset,
     split: &Split,
     networks: &[(String, NetworkPolicy<Processor>)],
-) -> anyhow::Result<Vec<CaseResult>> {
+) -> anyhow::Result<Vec<Replayed>> {
     let display = ProgressDisplay::new();
     let results = replay(dataset, split, networks, |done, cases| {
         display.show(done as u64, cases as u64, String::new());

@@ -105,6 +105,14 @@ pub enum ResultError {
         /// The reason.
         source: serde_json::Error,
     },
+    /// An archive holds something else, or is damaged.
+    #[error("`{}` is no archive of results of this version, or is damaged: {source}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: serde_json::Error,
+    },
 }
 
 /// Writes what was found out about one case to the file of its shard and task in a folder, whole or

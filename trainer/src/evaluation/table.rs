@@ -1,5 +1,5 @@
 //! How near choosers come to the oracle: geometric means of ratios of times, with intervals over
-//! families.
+//! families; and how far they are from each other.
 
 use std::fmt;
 
@@ -9,10 +9,11 @@ use serde::Serialize;
 use sparserl_core::outcome::Regime;
 use sparserl_core::results::{Interval, geometric_mean};
 
-use super::CaseResult;
+use super::differences::DifferenceTable;
+use super::{CaseResult, Difference};
 
 /// Numbers of measured picks that a table has a column for.
-const BEST_OF: [usize; 4] = [1, 2, 4, 8];
+pub(super) const BEST_OF: [usize; 4] = [1, 2, 4, 8];
 /// A pick this close to the oracle's time counts as the oracle's.
 const CLOSE: f64 = 0.98;
 
@@ -21,6 +22,8 @@ const CLOSE: f64 = 0.98;
 pub struct Table {
     /// Rows by task, regime and chooser, in the order in which the results have them.
     pub rows: Vec<Row>,
+    /// Networks against what chooses without one, and against each other.
+    pub differences: Vec<Difference>,
 }
 
 /// One chooser on one task in one regime. All ratios are the oracle's time ÷ the picks': 1 is as
@@ -64,7 +67,7 @@ impl Table {
                 None => groups.push((&result.task, vec![result])),
             }
         }
-        let mut rows = Vec::new();
+        let (mut rows, mut differences) = (Vec::new(), Vec::new());
         for (task, group) in &groups {
             for regime in [Regime::Cold, Regime::Warm] {
                 let mut choosers: Vec<&str> = Vec::new();
@@ -73,10 +76,11 @@ impl Table {
                         choosers.push(&picks.chooser);
                     }
                 }
+                differences.extend(Difference::all(task, regime, &choosers, group));
                 rows.extend(choosers.into_iter().filter_map(|c| Row::new(task, regime, c, group)));
             }
         }
-        Self { rows }
+        Self { rows, differences }
     }
 }
 
@@ -109,7 +113,7 @@ impl Row {
 
 /// The family of a case, the ratios of the best of so many picks of a chooser, and whether the
 /// first is right; `None` where the oracle was not timed or the chooser was not asked.
-fn ratios<'r>(
+pub(super) fn ratios<'r>(
     result: &'r CaseResult,
     regime: Regime,
     chooser: &str,
@@ -164,7 +168,11 @@ impl fmt::Display for Table {
                 eight,
             ]);
         }
-        write!(f, "{table}")
+        write!(f, "{table}")?;
+        if self.differences.is_empty() {
+            return Ok(());
+        }
+        write!(f, "\n\n{}", DifferenceTable(&self.differences))
     }
 }
 

@@ -67,6 +67,8 @@ fn every_chooser_chooses_different_programs_that_are_offered() {
     let input = PolicyInput::new(Arc::clone(&stats), task, Target::H200);
     let mask = Mask::legal(&stats, task);
     for chooser in &choosers {
+        let name = chooser.name();
+        assert!(name == COST_MODEL || differences::is_baseline(name), "{name} has no network");
         let chosen = chooser.choose(&input, Objective::Cold, 8).unwrap();
         assert!(!chosen.is_empty() && chosen.len() <= 8, "{}", chooser.name());
         let programs: Vec<_> = chosen.into_iter().map(|choice| choice.program).collect();
@@ -110,9 +112,21 @@ fn a_new_network_chooses_as_the_cost_model_does() {
         optimizer: Vec::new(),
     };
     let policy = NetworkPolicy::<Processor>::new(&file, Modalities::ALL, Default::default());
-    let results = replay(dataset, &split, &[("new".to_owned(), policy)], |_, _| {}).unwrap();
+    let replayed = replay(dataset, &split, &[("new".to_owned(), policy)], |_, _| {}).unwrap();
+    let predicted = replayed.iter().flat_map(|replayed| &replayed.predicted);
+    let calibrations = Calibration::all(predicted);
+    let results: Vec<CaseResult> = replayed.iter().map(|one| one.result.clone()).collect();
     let is_test = |text: &str| split.role(&text.parse::<Recipe>().unwrap()) == Role::Test;
     assert!(!results.is_empty() && results.iter().all(|result| is_test(&result.recipe)));
+    for pair in calibrations.chunks(2) {
+        let [network, cost_model] = pair else { panic!("{pair:?}") };
+        assert_eq!((&*network.chooser, &*cost_model.chooser), ("new", COST_MODEL));
+        assert_eq!((&network.task, network.regime), (&cost_model.task, cost_model.regime));
+        let is_near = |a: f64, b: f64| (a - b).abs() < 1e-4;
+        let (all, of_cost) = (&network.all, &cost_model.all);
+        assert!(is_near(all.rms, of_cost.rms) && is_near(all.within, of_cost.within));
+        assert!(all.programs == of_cost.programs && all.rms > 0.0);
+    }
     let table = Table::new(&results);
     for regime in [Regime::Cold, Regime::Warm] {
         let rows: Vec<_> = table.rows.iter().filter(|row| row.regime == regime).collect();
