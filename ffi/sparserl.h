@@ -74,9 +74,9 @@
 // "column_bias", of matrices: v + bias[column], user { const T *bias; }.
 // "clamp": v between bounds, user { const T *lower, *upper; }.
 // "axpy": v + factor * vector, user { const T *vector; S factor; }.
-// "dot": v, and partials = v * vector, whose sum is their dot product, user { const T *vector;
-// S *partials; }.
-// T is the type of the dense operands and S that of sums; bounds, vectors and partials have an
+// "dot_terms": v, and terms = v * vector, which are the terms of their dot product and are not
+// added up: that takes a reduction behind it, user { const T *vector; S *terms; }.
+// T is the type of the dense operands and S that of sums; bounds, vectors and terms have an
 // element for each of the result's, in its order.
 #define SPARSERL_OPTION_EPILOGUE 107
 
@@ -86,17 +86,26 @@
 // __device__ Scalar epilogue(unsigned row, unsigned column, Scalar product, Scalar old,
 //                            const User& user)
 // where Scalar is the type of sums, product is alpha op(A) x and old is beta y (0 if beta is 0).
-// It is emulated on some rows of the matrix before it is used, counted from 0: one that reads or
-// writes outside of the declared arrays there is refused.
+// It is emulated before it is used, and refused where it reads or writes outside of the declared
+// arrays, reads what nobody wrote, races or does not end. That is tried in its kernel on some rows
+// of the matrix, counted from 0, with arrays for so many; and by itself, with arrays of their full
+// length, at up to 8192 places of the result by their true numbers: all places of a small one,
+// else both ends, the middle, around powers of two and around the numbers that the text names, and
+// others drawn at random from all parts. Products and old elements there are of all magnitudes,
+// infinite and NaN too. What goes wrong at other places only is not found, nor what depends on
+// what the user block and its arrays hold (numbers in [-1, 1) here): on a GPU that ends the CUDA
+// context, or writes to other memory of the process. An index that is computed from products or
+// from elements of arrays is therefore the text's to bound.
 #define SPARSERL_OPTION_EPILOGUE_SOURCE 108
 
 // Text: the members of User, in order: "const Scalar a[rows]; const Scalar b[columns]; Scalar c;
 // Scalar d[rows];". The user block is the C struct { const S *a, *b; S c; S *d; }; rows and
-// columns are those of op(A). Arrays that are not const are written, each element for its own
-// row. Of matrices there are arrays [N] and [rows][N], too, and N is a constant in the text.
-// Arrays of Dense instead of Scalar have the type of the dense operands, which becomes Scalar by
-// itself; in half precision Dense::nearest(v) makes one of a Scalar. Arrays that are written must
-// not overlap other arrays or operands.
+// columns are those of op(A). Arrays that are not const are written, each element for its own row.
+// "const Scalar e[1];" is a number in device memory, *user.e, which may change from one replay of
+// a CUDA graph to the next. Of matrices there are arrays [N] and [rows][N], too, and N is a
+// constant in the text. Arrays of Dense instead of Scalar have the type of the dense operands,
+// which becomes Scalar by itself; in half precision Dense::nearest(v) makes one of a Scalar.
+// Arrays that are written must not overlap other arrays or operands.
 #define SPARSERL_OPTION_EPILOGUE_USER 109
 
 // int32_t: 0 takes dense operands, new values, workspaces and the arrays of an epilogue's user

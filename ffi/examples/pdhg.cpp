@@ -1,5 +1,7 @@
 // A linear program by PDHG: minimise c'x subject to Ax >= b, 0 <= x <= 1. Each iteration is two
 // launches, with the projections fused into the products, and hundreds of them are one CUDA graph.
+// The step sizes tau and sigma lie in device memory: whoever adapts them writes others there, and
+// replays the same graph.
 //
 //   x' = clamp(x - tau (c - A'y), 0, 1)      the product with the transpose
 //   y' = max(y + sigma (b - A (2x' - x)), 0) the product
@@ -53,16 +55,16 @@ void set_number(sparserl_options *options, std::int32_t option, T number) {
 // One epilogue serves both steps: project, and extrapolate for the other product.
 constexpr std::string_view PROJECTION = R"(
 __device__ Scalar epilogue(unsigned row, Scalar product, Scalar old, const User& user) {
-  const Scalar moved = product + old + user.shift[row];
+  const Scalar moved = old + *user.step * (product + user.shift[row]);
   const Scalar z = min(max(moved, user.lower[row]), user.upper[row]);
   user.extrapolated[row] = 2 * z - old;
   return z;
 })";
 constexpr std::string_view MEMBERS =
-    "const Scalar shift[rows]; const Scalar lower[rows]; const Scalar upper[rows];"
-    "Scalar extrapolated[rows];";
+    "const Scalar step[1]; const Scalar shift[rows]; const Scalar lower[rows];"
+    "const Scalar upper[rows]; Scalar extrapolated[rows];";
 struct User {
-  const double *shift, *lower, *upper;
+  const double *step, *shift, *lower, *upper;
   double *extrapolated;
 };
 
@@ -98,16 +100,15 @@ bool solve(const LinearProgram &program, sparserl_plan *plan) {
   std::vector<int> counts(COLS);
   for (const std::int32_t column : columns) ++counts[column];
   const double norm = std::sqrt(double(PER_ROW) * *std::max_element(counts.begin(), counts.end()));
-  const double tau = 0.9 / norm, sigma = 0.9 / norm, minus_sigma = -sigma, one = 1;
-  std::vector<double> x_shift(COLS), y_shift(ROWS);
-  for (int i = 0; i < COLS; ++i) x_shift[i] = -tau * cost[i];
-  for (int i = 0; i < ROWS; ++i) y_shift[i] = sigma * need[i];
+  const double tau = 0.9 / norm, sigma = 0.9 / norm, one = 1, minus_one = -1;
+  std::vector<double> minus_cost(COLS);
+  for (int i = 0; i < COLS; ++i) minus_cost[i] = -cost[i];
   constexpr double INFINITE = std::numeric_limits<double>::infinity();
   double *x = on_device(std::vector<double>(COLS)), *y = on_device(std::vector<double>(ROWS));
   double *x_next = on_device(std::vector<double>(COLS));
-  const User primal{on_device(x_shift), on_device(std::vector<double>(COLS)),
+  const User primal{on_device({tau}), on_device(minus_cost), on_device(std::vector<double>(COLS)),
                     on_device(std::vector<double>(COLS, 1)), x_next};
-  const User dual{on_device(y_shift), on_device(std::vector<double>(ROWS)),
+  const User dual{on_device({sigma}), on_device(need), on_device(std::vector<double>(ROWS)),
                   on_device(std::vector<double>(ROWS, INFINITE)),
                   on_device(std::vector<double>(ROWS))};
 
@@ -118,8 +119,8 @@ bool solve(const LinearProgram &program, sparserl_plan *plan) {
   check(sparserl_plan_wait(plan));  // A graph keeps the kernels that it was captured with.
   check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
   for (int i = 0; i < IN_GRAPH; ++i) {
-    check(sparserl_execute_op(plan, SPARSERL_OP_TRANSPOSE, stream, &tau, y, &one, x, x, &primal));
-    check(sparserl_execute_op(plan, SPARSERL_OP_NONE, stream, &minus_sigma, x_next, &one, y, y,
+    check(sparserl_execute_op(plan, SPARSERL_OP_TRANSPOSE, stream, &one, y, &one, x, x, &primal));
+    check(sparserl_execute_op(plan, SPARSERL_OP_NONE, stream, &minus_one, x_next, &one, y, y,
                               &dual));
   }
   check(cudaStreamEndCapture(stream, &graph));
@@ -151,10 +152,10 @@ bool solve(const LinearProgram &program, sparserl_plan *plan) {
   check(cudaGraphExecDestroy(iterations));
   check(cudaGraphDestroy(graph));
   check(cudaStreamDestroy(stream));
-  for (const double *vector : {x, y, x_next, const_cast<double *>(primal.shift)})
-    check(cudaFree(const_cast<double *>(vector)));
-  for (const double *vector : {primal.lower, primal.upper, dual.shift, dual.lower, dual.upper})
-    check(cudaFree(const_cast<double *>(vector)));
+  for (double *vector : {x, y, x_next}) check(cudaFree(vector));
+  for (const User &user : {primal, dual})
+    for (const double *vector : {user.step, user.shift, user.lower, user.upper})
+      check(cudaFree(const_cast<double *>(vector)));
   check(cudaFree(dual.extrapolated));
   return std::abs(objective - bound) < 1e-3 * (1 + std::abs(objective)) && violation < 1e-3;
 }

@@ -29,10 +29,10 @@ const READY: [(&str, &str, &str); 6] = [
         "return fma(user.factor, Scalar(user.vector[at]), product + old);",
     ),
     (
-        "dot",
-        "const Dense vector[rows][N]; Scalar partials[rows][N]",
+        "dot_terms",
+        "const Dense vector[rows][N]; Scalar terms[rows][N]",
         "const Scalar v = product + old;\n  \
-         user.partials[at] = v * Scalar(user.vector[at]);\n  return v;",
+         user.terms[at] = v * Scalar(user.vector[at]);\n  return v;",
     ),
 ];
 

@@ -1,7 +1,7 @@
 //! A kernel of a plan: a program for A or for Aᵀ, made, and loaded where there is a GPU.
 
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
@@ -10,27 +10,17 @@ use sparserl_core::codegen::{
 };
 use sparserl_core::kernel::Kernel;
 use sparserl_core::language::Program;
-use sparserl_core::layout::{PackError, Packed, pack};
-use sparserl_core::matrix::{
-    Csr, CsrView, Scalar, middle_rows, sample_rows, without_empty_columns,
-};
+use sparserl_core::layout::{Packed, pack};
+use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::task::Values;
 use sparserl_gpu::compile::nvrtc::Cubin;
-use sparserl_gpu::emulated::{EmulationOptions, EmulatorEvaluator};
 use sparserl_gpu::run::operator::{DeviceArrays, EndingArguments, Operator, OperatorError};
 
 use crate::context::{Context, Gpu};
 use crate::map::Map;
 use crate::options::DenseForm;
 use crate::status::{Failure, Status, panicked};
-
-/// Entries that an epilogue is tried on, about; fewer where each is multiplied by a row of many
-/// columns.
-const EPILOGUE_SAMPLE: usize = 2_000;
-/// Columns up to which it is that many.
-const SAMPLE_COLUMNS: usize = 16;
-/// Entries, at least.
-const LEAST_SAMPLE: usize = 100;
+use crate::trial::{epilogue_failure, misfit, try_epilogue};
 
 /// A kernel, and what is known of it.
 pub(crate) struct PlanKernel {
@@ -299,7 +289,8 @@ impl Recipe<'_> {
         let (program, source) = (&packed.program, &fused.source.clone());
         let strided = self.strided(packed)?;
         std::thread::scope(|scope| {
-            let tried = scope.spawn(|| self.try_epilogue(matrix, program, &ending, source));
+            let try_it = || try_epilogue(self.context, matrix, program, (&ending, source));
+            let tried = scope.spawn(try_it);
             let spawn = |kernel| scope.spawn(|| self.compiled(kernel));
             let strided: Vec<_> = strided.into_iter().map(spawn).collect();
             let ending = self.compiled(fused);
@@ -342,42 +333,6 @@ impl Recipe<'_> {
             Err(refusal) => Err(Failure::internal(refusal)),
         }
     }
-
-    /// Emulates the kernel of a program with its epilogue on some rows of the matrix, once for all
-    /// plans of the context.
-    fn try_epilogue<T: Scalar>(
-        &self,
-        matrix: CsrView<'_, T>,
-        program: &Program,
-        ending: &Ending,
-        source: &CudaSource,
-    ) -> Result<(), Failure> {
-        let context = self.context;
-        let known = blake3::hash(format!("{program}\n{}", source.text).as_bytes());
-        let right = || context.right_epilogues.lock().unwrap_or_else(PoisonError::into_inner);
-        if right().contains(&known) {
-            return Ok(());
-        }
-        let options = EmulationOptions::default();
-        let emulator = EmulatorEvaluator::with_compiler(context.compiler.clone(), options);
-        let emulator = emulator.map_err(|error| Failure::new(Status::NoCompiler, error))?;
-        let columns = program.task.operation.columns() as usize;
-        let entries =
-            (EPILOGUE_SAMPLE * SAMPLE_COLUMNS / columns).clamp(LEAST_SAMPLE, EPILOGUE_SAMPLE);
-        let pack = |sample: Csr<T>| pack(without_empty_columns(sample.view()).view(), program);
-        // Few programs fit one run of rows only.
-        let packed = pack(sample_rows(matrix, entries).matrix)
-            .or_else(|_| pack(middle_rows(matrix, entries).matrix))
-            .map_err(|error| misfit(&error))?;
-        let judged = emulator
-            .judge_ending(&Arc::new(packed), ending)
-            .map_err(|error| epilogue_failure(&format!("it cannot be checked: {error}")))?;
-        if judged.outcome.is_right() {
-            right().insert(known);
-            return Ok(());
-        }
-        Err(epilogue_failure(&judged.outcome.to_string()))
-    }
 }
 
 /// The kernel of a matrix that is packed, plain or with another ending; it is not compiled yet.
@@ -391,14 +346,6 @@ pub(crate) fn written(
 /// What a thread compiled.
 fn joined<T>(thread: ScopedJoinHandle<'_, Result<T, Failure>>) -> Result<T, Failure> {
     thread.join().map_err(panicked)?
-}
-
-fn epilogue_failure(reason: &str) -> Failure {
-    Failure::new(Status::Epilogue, format_args!("the epilogue is refused: {reason}"))
-}
-
-fn misfit(error: &PackError) -> Failure {
-    Failure::new(Status::Unsupported, format_args!("the program does not fit the matrix: {error}"))
 }
 
 impl From<OperatorError> for Failure {

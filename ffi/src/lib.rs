@@ -47,6 +47,7 @@ mod search;
 mod side;
 mod status;
 mod transpose;
+mod trial;
 mod types;
 mod update;
 mod verbose;

@@ -81,11 +81,20 @@ impl Plan {
     ) -> Result<(), Failure> {
         let has_gpu = self.context.gpu.is_ok();
         let seconds = self.forward.current().known.predicted;
-        let effort = Effort::of(&self.options, seconds, has_gpu);
+        // What programs differ in is how they read entries.
+        let effort = match self.nnz {
+            0 => Effort::None,
+            _ => Effort::of(&self.options, seconds, has_gpu),
+        };
         if effort == Effort::None {
-            let why = match self.options.expected_calls {
-                0 => "plain CSR: no calls are expected, so nothing was searched for".to_owned(),
-                calls => effort::too_few(calls),
+            let why = match (self.options.expected_calls, self.nnz) {
+                (0, _) => {
+                    "plain CSR: no calls are expected, so nothing was searched for".to_owned()
+                }
+                (_, 0) => {
+                    "plain CSR: the matrix has no entries, so nothing was searched for".to_owned()
+                }
+                (calls, _) => effort::too_few(calls),
             };
             self.sides().for_each(|side| side.settle(&why));
             return Ok(());

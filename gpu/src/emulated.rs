@@ -22,6 +22,8 @@ pub mod ground;
 mod limits;
 mod mutants;
 mod named_columns;
+mod places;
+mod reach;
 mod sample;
 mod verdict;
 

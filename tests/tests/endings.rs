@@ -9,7 +9,7 @@ use half::bf16;
 use sparserl_core::codegen::{Alignment, Ending, Epilogue, UserField};
 use sparserl_core::layout::{Packed, pack};
 use sparserl_core::matrix::{Scalar, middle_rows, sample_rows};
-use sparserl_core::task::{Dtype, Operation};
+use sparserl_core::task::{Dtype, Operation, Task};
 use sparserl_core::with_scalar;
 use sparserl_gpu::Architecture;
 use sparserl_gpu::compile::nvrtc::Compilers;
@@ -145,4 +145,69 @@ fn an_epilogue_of_matrices_that_does_harm_is_refused() {
             assert!(outcome.to_string().contains(words), "{}: {body}: {outcome}", golden.name);
         }
     }
+}
+
+#[test]
+fn an_epilogue_is_tried_all_over_the_result() {
+    let emulator = emulator();
+    let size = (1_000_000, 300_000);
+    let columns = std::num::NonZero::new(512).unwrap();
+    let (spmv, spmm) = (Operation::SpMV, Operation::SpMM { columns });
+    let judge = |operation, dtype, user: &str, body: &str| {
+        let ending = epilogue(operation, user, body);
+        let task = Task::new(operation, dtype);
+        emulator.judge_epilogue(ending.epilogue().unwrap(), task, size).unwrap().outcome
+    };
+    // All that is declared may be read, and each element written for its own place.
+    let user = "const Scalar a[rows]; const Dense b[columns]; const Dense c[N]; Scalar d; \
+                const Scalar e[1]; Dense f[rows][N]; const Scalar g[rows][N]";
+    let body = "user.f[size_t(row) * N + column] = Dense(0);\n\
+                return user.a[999999] + Scalar(user.b[299999]) + Scalar(user.c[N - 1]) + user.d\n\
+                + *user.e + user.g[size_t(999999) * N + 511] + product + old;";
+    for dtype in [Dtype::F32, Dtype::F64, Dtype::F16, Dtype::BF16] {
+        let body = if dtype.accumulator() == dtype {
+            body.to_owned()
+        } else {
+            body.replace("Dense(0)", "Dense::nearest(0)")
+        };
+        let outcome = judge(spmm, dtype, user, &body);
+        assert!(outcome.is_right(), "{dtype:?}: {outcome}");
+    }
+    let cases = [
+        (spmv, "Scalar a[rows]", "if (row > 700000) user.a[row + 500000] = 0;", "in row "),
+        (spmv, "Scalar a[rows]", "if (row == 412374u) user.a[row + 600000] = 0;", "in row 412374,"),
+        (spmv, "Scalar a[rows]", "user.a[row + 1] = 0;", "in row 999999,"),
+        (spmv, "const Scalar a[rows]", "return user.a[row - 1];", "in row 0,"),
+        (spmv, "Scalar a[rows]", "if (product > 1e6) user.a[row + 2000000] = 0;", "out of bounds"),
+        (spmv, "Scalar a[rows]", "if (product == 1234.5) user.a[row + 1000000] = 0;", "1.2345e3"),
+        (spmv, "Scalar a[rows]", "if (isnan(product)) user.a[row + 1000000] = 0;", "product NaN"),
+        (spmv, "Scalar a[rows]", "if (old < -1e12) user.a[row + 1000000] = 0;", "old -"),
+        (spmv, "const Scalar a[1]", "return user.a[row / 999999];", "in row 999999,"),
+        (spmv, "const Scalar a[columns]", "return user.a[row];", "in row 999999,"),
+        (spmv, "", "if (row > 900000) __trap();", "trap"),
+        (spmv, "Scalar a[rows]", "user.a[row < 524288 ? row : 524288] = product;", "race"),
+        (
+            spmm,
+            "Scalar a[rows][N]",
+            "user.a[row * N + column + 1] = 0;",
+            "in row 999999, column 511,",
+        ),
+        (
+            spmm,
+            "const Scalar a[N]",
+            "return user.a[column + (row == 65536)];",
+            "in row 65536, column 511",
+        ),
+    ];
+    for (operation, user, body, words) in cases {
+        let body = format!("{body}\nreturn product + old;");
+        let outcome = judge(operation, Dtype::F64, user, &body);
+        assert!(!outcome.is_right() && outcome.to_string().contains(words), "{body}: {outcome}");
+    }
+    // A number of 32 bits is that of the first element there, too.
+    let ending = epilogue(spmm, "Scalar a[rows][N]", "return user.a[row * N + column] = product;");
+    let task = Task::new(spmm, Dtype::F32);
+    let judged = emulator.judge_epilogue(ending.epilogue().unwrap(), task, (10_000_000, 10));
+    let outcome = judged.unwrap().outcome;
+    assert!(outcome.to_string().contains("in row 8388608, column 0,"), "{outcome}");
 }

@@ -146,7 +146,7 @@ const EMULATOR: [&str; 11] = [
 ];
 
 /// All modules of `ffi`, likewise.
-const FFI: [&str; 31] = [
+const FFI: [&str; 32] = [
     "types",
     "float_environment",
     "status",
@@ -158,6 +158,7 @@ const FFI: [&str; 31] = [
     "matrix",
     "operands",
     "epilogue",
+    "trial",
     "map",
     "kernel",
     "copies",

@@ -72,6 +72,8 @@ pub enum UserElement {
 /// How many elements an array has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
+    /// One: a number in device memory, which may change between replays of a CUDA graph.
+    One,
     /// As many as the matrix has rows.
     Rows,
     /// As many as the matrix has columns.
@@ -83,7 +85,8 @@ pub enum Extent {
 }
 
 impl Extent {
-    const WRITTEN: [(&str, Self); 4] = [
+    const WRITTEN: [(&str, Self); 5] = [
+        ("[1]", Self::One),
         ("[rows]", Self::Rows),
         ("[columns]", Self::Columns),
         ("[N]", Self::DenseColumns),
@@ -99,6 +102,7 @@ impl Extent {
     #[must_use]
     pub fn elements(self, rows: usize, cols: usize, dense_columns: usize) -> usize {
         match self {
+            Self::One => 1,
             Self::Rows => rows,
             Self::Columns => cols,
             Self::DenseColumns => dense_columns,
@@ -129,7 +133,7 @@ impl UserElement {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "`{declaration}` declares no value of an epilogue: expected `Scalar NAME`, or \
-     `const Scalar NAME[rows]`, `[columns]`, `[N]` or `[rows][N]`, or without `const` \
+     `const Scalar NAME[1]`, `[rows]`, `[columns]`, `[N]` or `[rows][N]`, or without `const` \
      `Scalar NAME[rows]` or `[rows][N]`, arrays also of `Dense`, each followed by `;`"
 )]
 pub struct UserFieldError {
@@ -280,7 +284,7 @@ mod tests {
     #[test]
     fn values_are_declared_like_members() {
         let text = "const Scalar lower[rows]; const Dense at[columns];Scalar step ; Scalar out[rows];\
-                    const Dense bias [N]; Dense all[rows][N]";
+                    const Dense bias [N]; Dense all[rows][N]; const Scalar tau[1]";
         let array = |element, extent| UserArray { element, extent };
         let fields = UserField::parse_all(text).unwrap();
         let kinds: Vec<_> = fields.iter().map(|field| (field.name.as_str(), field.kind)).collect();
@@ -293,6 +297,7 @@ mod tests {
                 ("out", UserKind::Output(array(UserElement::Scalar, Extent::Rows))),
                 ("bias", UserKind::Input(array(UserElement::Dense, Extent::DenseColumns))),
                 ("all", UserKind::Output(array(UserElement::Dense, Extent::Result))),
+                ("tau", UserKind::Input(array(UserElement::Scalar, Extent::One))),
             ]
         );
         let epilogue = Epilogue { text: String::new(), user: fields.clone() };
@@ -303,11 +308,13 @@ mod tests {
             "const Scalar a",
             "Scalar a[columns]",
             "Scalar a[N]",
+            "Scalar a[1]",
             "Dense a",
             "ScalarA a",
             "const Scalar a[N][rows]",
             "const Scalar a[rows][N",
             "Scalar a[3]",
+            "const Scalar a[2]",
             "Scalar 1a",
             "Scalar a; Scalar a",
             "Scalar a[rows",

@@ -24,7 +24,8 @@ class Member(NamedTuple):
         """The shape of an array, for op(A) of so many rows and columns, and dense matrices of so many columns, which
         is None for vectors."""
         of_result = (rows,) if columns is None else (rows, columns)
-        return {"[rows]": (rows,), "[columns]": (cols,), "[N]": (columns or 1,), "[rows][N]": of_result}[self.extent]
+        return {"[1]": (1,), "[rows]": (rows,), "[columns]": (cols,), "[N]": (columns or 1,),
+                "[rows][N]": of_result}[self.extent]
 
 
 def members(declarations):
@@ -57,10 +58,11 @@ def _axpy(rows, v, vector, factor):
     return v + v.dtype.type(factor) * vector[rows]
 
 
-def _dot(rows, v, vector, partials):
-    partials[rows] = v * vector[rows]
+def _dot_terms(rows, v, vector, terms):
+    terms[rows] = v * vector[rows]
     return v
 
 
 # By their names.
-ON_HOST = {"relu": _relu, "bias": _bias, "column_bias": _column_bias, "clamp": _clamp, "axpy": _axpy, "dot": _dot}
+ON_HOST = {"relu": _relu, "bias": _bias, "column_bias": _column_bias, "clamp": _clamp, "axpy": _axpy,
+           "dot_terms": _dot_terms}

@@ -198,7 +198,7 @@ class Products(unittest.TestCase):
                 "column_bias": lambda: (v + columns, (columns,)),
                 "clamp": lambda: (numpy.clip(v, lower, upper), (lower, upper)),
                 "axpy": lambda: (v + step * vectors, (vectors, step)),
-                "dot": lambda: (v, (vectors, numpy.zeros_like(v))),
+                "dot_terms": lambda: (v, (vectors, numpy.zeros_like(v))),
             }[name]()
 
         large = matrix.random(4_000, 3_000, 300_000)
@@ -206,7 +206,7 @@ class Products(unittest.TestCase):
             columns = matrix.vector(4, seed=7)
             shaped = lambda length, seed: matrix.vector(length * (4 if options else 1), seed=seed).reshape(
                 (length, 4) if options else length)
-            for name in ("relu", "bias", "clamp", "axpy", "dot", *["column_bias"] * bool(options)):
+            for name in ("relu", "bias", "clamp", "axpy", "dot_terms", *["column_bias"] * bool(options)):
                 plan = plain(A, epilogue=name, transpose_too=True, **options)
                 for side, reference in ((plan, A), (plan.T, A.T)):
                     rows, cols = side.shape
@@ -215,13 +215,13 @@ class Products(unittest.TestCase):
                     expected, user = ready(name, v, shaped(rows, 4), columns)
                     with self.subTest(name, options=options, rows=rows):
                         assert_allclose(side(x, y, 2, -3, user=user), expected, rtol=1e-12, atol=1e-12)
-                        if name == "dot":
+                        if name == "dot_terms":
                             assert_allclose(user[1], v * user[0], rtol=1e-12, atol=1e-12)
-        # Sums are in a wider type than operands in half precision, and so are partials.
+        # Sums are in a wider type than operands in half precision, and so are terms.
         half = types.SimpleNamespace(indptr=A.indptr, indices=A.indices, data=A.data.astype("f2"), shape=A.shape)
-        x, vector, partials = matrix.vector(200, "f2"), matrix.vector(300, "f2"), numpy.zeros(300, "f4")
-        y = plain(half, epilogue="dot")(x, user=(vector, partials))
-        assert_allclose(partials, y.astype("f4") * vector, rtol=2e-3, atol=1e-3)
+        x, vector, terms = matrix.vector(200, "f2"), matrix.vector(300, "f2"), numpy.zeros(300, "f4")
+        y = plain(half, epilogue="dot_terms")(x, user=(vector, terms))
+        assert_allclose(terms, y.astype("f4") * vector, rtol=2e-3, atol=1e-3)
         # What is no number stays none.
         x = numpy.full(200, numpy.nan)
         for name, user in (("relu", ()), ("clamp", (numpy.zeros(300), numpy.ones(300)))):

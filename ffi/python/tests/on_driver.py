@@ -405,14 +405,27 @@ class OnDriver(unittest.TestCase):
         # Sums are of another type than dense operands, and rows those of the transposed matrix.
         half = types.SimpleNamespace(indptr=A.indptr, indices=A.indices, data=A.data.astype("f2"), shape=A.shape)
         y, back = Array(numpy.zeros(300, "f2")), Array(numpy.zeros(200, "f2"))
-        dot = plan_of(half, epilogue="dot", transpose_too=True)
+        dot = plan_of(half, epilogue="dot_terms", transpose_too=True)
         dot.T(y, out=back, user=(Array(numpy.zeros(200, "f2")), Array(numpy.zeros(200, "f4"))))
-        with self.assertRaisesRegex(TypeError, r"user\[1\] holds f2: expected f4, for Scalar partials\[rows\]\[N\]"):
+        with self.assertRaisesRegex(TypeError, r"user\[1\] holds f2: expected f4, for Scalar terms\[rows\]\[N\]"):
             dot.T(y, out=back, user=(back, Array(numpy.zeros(200, "f2"))))
-        partials = Array(numpy.zeros(200, "f4"))
-        partials.interface["data"] = (partials.address.value, True)
+        terms = Array(numpy.zeros(200, "f4"))
+        terms.interface["data"] = (terms.address.value, True)
         with self.assertRaisesRegex(ValueError, r"user\[1\] is read-only"):
-            dot.T(y, out=back, user=(back, partials))
+            dot.T(y, out=back, user=(back, terms))
+
+    def test_epilogues_take_numbers_in_device_memory(self):
+        plan = plan_of(A, epilogue_user="const Scalar step[1]", epilogue_source="""
+            __device__ Scalar epilogue(unsigned row, Scalar product, Scalar old, const User& user) {
+              return old + *user.step * product;
+            }""")
+        x, out, before = Array(matrix.vector(200)), empty(300), driver.driver_launches()
+        plan(x, out=out, user=(Array(numpy.ones(1)),))
+        self.assertEqual(driver.driver_launches(), before + 1)
+        with self.assertRaisesRegex(ValueError, r"user\[0\] has the shape \(2,\): expected \(1,\), for const Scalar step"):
+            plan(x, out=out, user=(Array(numpy.ones(2)),))
+        with self.assertRaisesRegex(TypeError, r"user\[0\] is a number: expected an array, for const Scalar step\[1\]"):
+            plan(x, out=out, user=(0.5,))
 
     def test_nothing_is_freed_that_a_graph_or_a_stream_may_use(self):
         gc.collect()

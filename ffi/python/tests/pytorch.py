@@ -166,10 +166,10 @@ class PyTorch(unittest.TestCase):
         self.plan(x, out=out)
         with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
             square.backward()
-        partials, weights = vector(60), vector(60)
-        dot, square = plan_of(A, epilogue="dot"), (leaf * partials).sum()
+        terms, weights = vector(60), vector(60)
+        dot, square = plan_of(A, epilogue="dot_terms"), (leaf * terms).sum()
         version = weights._version
-        dot(x, user=(weights, partials))
+        dot(x, user=(weights, terms))
         self.assertEqual(weights._version, version)
         with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
             square.backward()

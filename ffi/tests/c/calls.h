@@ -71,7 +71,7 @@ static inline void *any_handle(struct shared *shared, uint32_t place) {
 static inline void make_calls(struct shared *shared, struct choice choice, int count) {
   const double one = 1, zero = 0, deadlines[] = {0, 0.5, 1e300, -1, NAN};
   const uint64_t limits[] = {0, 4096, UINT64_MAX};
-  const char *const epilogues[] = {"relu", "bias", "column_bias", "clamp", "axpy", "dot", "none of these", ""};
+  const char *const epilogues[] = {"relu", "bias", "column_bias", "clamp", "axpy", "dot_terms", "none of these", ""};
   const struct grid *g = shared->grid;
   const stream_t stream = shared->stream;
   double *x = shared->x, *z = shared->z, number;

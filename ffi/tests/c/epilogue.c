@@ -56,6 +56,58 @@ static void matrices(const char *folder) {
   REQUIRE(plan == NULL);
 }
 
+/* What goes wrong in some rows of many only, or for some products only. */
+static void far_away(void) {
+  struct grid g = make_scattered(50000, 40000, 2);
+  sparserl_matrix *const other = matrix;
+  OK(sparserl_matrix_create(context, &g.csr, &matrix));
+  sparserl_plan *plan = NULL;
+  FAILS(plan_with("Scalar out[rows]",
+                  FUNCTION("if (row > 30000) user.out[row + 1000000000] = 0;\nreturn product + old;"), &plan),
+        SPARSERL_EPILOGUE, "epilogue:2");
+  FAILS(plan_with("Scalar out[rows]",
+                  FUNCTION("if (row == 31237) user.out[row + 1000000000] = 0;\nreturn product + old;"), &plan),
+        SPARSERL_EPILOGUE, "in row 31237, of the product ");
+  FAILS(plan_with("Scalar out[rows]",
+                  FUNCTION("if (product > 1e6) user.out[row + 1000000000] = 0;\nreturn product + old;"), &plan),
+        SPARSERL_EPILOGUE, "epilogue:2");
+  FAILS(plan_with("const Scalar in[rows]", FUNCTION("return product + user.in[row < 39999 ? row : row + 1];"), &plan),
+        SPARSERL_EPILOGUE, "of the product ");
+  FAILS(plan_for(512, "const Dense in[rows][N]",
+                 OF_MATRICES("return product + user.in[size_t(row) * N + column + (row == 49999)];"), &plan),
+        SPARSERL_EPILOGUE, "in row 49999, column 511, of the product ");
+  /* Elements of other rows may be read. */
+  OK(plan_for(512, "const Scalar in[rows]; const Scalar step[1]; Scalar out[rows][N]",
+              OF_MATRICES("user.out[size_t(row) * N + column] = user.in[0] + user.in[row];\n"
+                          "return product > 1e6 ? old : product + *user.step;"),
+              &plan));
+  OK(sparserl_plan_destroy(plan));
+  OK(sparserl_matrix_destroy(matrix));
+  matrix = other;
+  free_grid(&g);
+}
+
+/* Numbers in device memory. */
+static void numbers(void) {
+  sparserl_plan *plan = NULL;
+  OK(plan_with("const Scalar step[1]; const Dense limit[1]",
+               FUNCTION("const Scalar v = product + *user.step * old;\n"
+                        "return v < user.limit[0] ? v : Scalar(user.limit[0]);"),
+               &plan));
+  char *user = text_of(plan, SPARSERL_OP_NONE, SPARSERL_TEXT_EPILOGUE_USER);
+  REQUIRE(strcmp(user, "const Scalar step[1];const Dense limit[1];") == 0);
+  free(user);
+  REQUIRE(text_has(plan, SPARSERL_OP_NONE, SPARSERL_TEXT_SOURCE, "const Scalar* step;"));
+  OK(sparserl_plan_destroy(plan));
+  plan = NULL;
+  FAILS(plan_with("const Scalar step[1]", FUNCTION("return product + user.step[1];"), &plan), SPARSERL_EPILOGUE,
+        "epilogue:2");
+  /* Every row would write it. */
+  FAILS(plan_with("Scalar sum[1]", FUNCTION("return product;"), &plan), SPARSERL_INVALID_ARGUMENT,
+        "`Scalar sum[1]` declares no value");
+  REQUIRE(plan == NULL);
+}
+
 int main(int count, char **arguments) {
   REQUIRE(count == 2);
   struct grid g = make_grid(24);
@@ -101,8 +153,10 @@ int main(int count, char **arguments) {
   REQUIRE(plan == NULL);
 
   matrices(arguments[1]);
+  numbers();
+  far_away();
 
-  static const char *const ready[] = {"relu", "bias", "clamp", "axpy", "dot", "column_bias"};
+  static const char *const ready[] = {"relu", "bias", "clamp", "axpy", "dot_terms", "column_bias"};
   sparserl_options *options = NULL;
   OK(sparserl_options_create(&options));
   set_calls(options, 0);
@@ -118,7 +172,7 @@ int main(int count, char **arguments) {
         "the epilogue column_bias is for matrices: set SPARSERL_OPTION_COLUMNS");
   set_text(options, SPARSERL_OPTION_EPILOGUE, "softmax");
   FAILS(sparserl_plan_create(context, matrix, options, &plan), SPARSERL_INVALID_ARGUMENT,
-        "there is no epilogue softmax: expected one of relu, bias, column_bias, clamp, axpy, dot");
+        "there is no epilogue softmax: expected one of relu, bias, column_bias, clamp, axpy, dot_terms");
   const uint64_t columns = 5;
   OK(sparserl_options_set(options, SPARSERL_OPTION_COLUMNS, &columns, sizeof columns));
   for (size_t i = 0; i <= of_both; ++i) {

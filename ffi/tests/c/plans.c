@@ -166,7 +166,7 @@ static void at_once(sparserl_context *context, const struct grid *g) {
   free(halves);
   OK(sparserl_options_destroy(options));
 
-  /* A matrix without entries, or without anything. */
+  /* A matrix without entries, or without anything: no program is faster than plain CSR. */
   sparserl_csr empty;
   memset(&empty, 0, sizeof empty);
   const int32_t zeros[4] = {0, 0, 0, 0};
@@ -176,6 +176,11 @@ static void at_once(sparserl_context *context, const struct grid *g) {
   for (; empty.rows >= 0; empty.rows -= 3) {
     OK(sparserl_matrix_create(context, &empty, &matrix));
     OK(sparserl_plan_create(context, matrix, NULL, &plan));
+    REQUIRE(text_has(plan, SPARSERL_OP_NONE, SPARSERL_TEXT_WHY, "plain CSR: the matrix has no entries"));
+    REQUIRE(text_has(plan, SPARSERL_OP_NONE, SPARSERL_TEXT_PROGRAM, "keep csr"));
+    double calls = 0;
+    FAILS(sparserl_plan_number(plan, SPARSERL_OP_NONE, SPARSERL_NUMBER_CALLS_TO_PAY, &calls), SPARSERL_NOT_KNOWN,
+          "saves nothing");
     OK(sparserl_plan_destroy(plan));
     OK(sparserl_matrix_destroy(matrix));
   }

@@ -154,7 +154,10 @@ impl EmulatorEvaluator {
     }
 
     /// The kernel of a source; an `Err` within is the source's fault.
-    fn parsed(&self, source: &CudaSource) -> Result<Result<Kernel, String>, EmulatorError> {
+    pub(super) fn parsed(
+        &self,
+        source: &CudaSource,
+    ) -> Result<Result<Kernel, String>, EmulatorError> {
         let options = CompileOptions { line_information: true, ..CompileOptions::generated() };
         let ptx = match self.compile((&source.text, &source.kernel), &options, None)? {
             Ok(ptx) => ptx,
@@ -383,13 +386,11 @@ impl<'a, D: Scalar> Trial<'a, D> {
 
     /// The caller's values as an argument, where there are any, and those of them that are written.
     fn user(&self, memory: &mut Memory, given: &Given<D>) -> (Option<Argument>, Vec<UserOutput>) {
-        let mut bytes = vec![0_u8; self.epilogue.user_bytes(D::DTYPE)];
         let mut outputs = Vec::new();
-        let fields = self.epilogue.user.iter().zip(self.epilogue.user_offsets(D::DTYPE));
-        for (place, (UserField { name, kind }, offset)) in fields.enumerate() {
+        let argument = user_argument(self.epilogue, D::DTYPE, |place, UserField { name, kind }| {
             // What is only written is given nothing, as by the [telling] epilogue.
             let elements = given.user.get(place).map_or(&[][..], Vec::as_slice);
-            let member = match kind {
+            match kind {
                 UserKind::Number => stored(D::DTYPE.accumulator(), elements),
                 UserKind::Input(array) => {
                     let elements = stored(array.element.dtype(D::DTYPE), elements);
@@ -404,12 +405,9 @@ impl<'a, D: Scalar> Trial<'a, D> {
                     outputs.push(UserOutput { name: name.clone(), buffer, dtype });
                     memory.address(buffer).to_le_bytes().to_vec()
                 }
-            };
-            if let Some(place) = bytes.get_mut(offset..offset + member.len()) {
-                place.copy_from_slice(&member);
             }
-        }
-        ((!bytes.is_empty()).then_some(Argument::Value(bytes)), outputs)
+        });
+        (argument, outputs)
     }
 
     /// The arguments of the plain kernel.
@@ -516,6 +514,24 @@ impl<'a, D: Scalar> Trial<'a, D> {
     }
 }
 
+/// The caller's values as an argument, where there are any; `member` says the bytes of each, which
+/// are an address where it is an array.
+pub(super) fn user_argument(
+    epilogue: &Epilogue,
+    dense: Dtype,
+    mut member: impl FnMut(usize, &UserField) -> Vec<u8>,
+) -> Option<Argument> {
+    let mut bytes = vec![0_u8; epilogue.user_bytes(dense)];
+    let fields = epilogue.user.iter().zip(epilogue.user_offsets(dense));
+    for (place, (field, offset)) in fields.enumerate() {
+        let member = member(place, field);
+        if let Some(place) = bytes.get_mut(offset..offset + member.len()) {
+            place.copy_from_slice(&member);
+        }
+    }
+    (!bytes.is_empty()).then_some(Argument::Value(bytes))
+}
+
 fn left<D: Scalar>(memory: &Memory, result: BufferId, outputs: &[UserOutput]) -> Left {
     let outputs = outputs.iter().map(|UserOutput { name, buffer, dtype }| {
         (name.clone(), numbers(*dtype, &memory.bytes(*buffer)))
@@ -532,7 +548,7 @@ fn numbers(dtype: Dtype, bytes: &[u8]) -> Vec<f64> {
 }
 
 /// Numbers as a type lies in memory.
-fn stored(dtype: Dtype, numbers: &[f64]) -> Vec<u8> {
+pub(super) fn stored(dtype: Dtype, numbers: &[f64]) -> Vec<u8> {
     fn written<T: Scalar>(numbers: &[f64]) -> Vec<u8> {
         let numbers: Vec<T> = numbers.iter().map(|&number| T::from_f64(number)).collect();
         bytemuck::cast_slice(&numbers).to_vec()
@@ -540,6 +556,6 @@ fn stored(dtype: Dtype, numbers: &[f64]) -> Vec<u8> {
     with_scalar!(dtype, T => written::<T>(numbers))
 }
 
-fn value(number: &impl bytemuck::NoUninit) -> Argument {
+pub(super) fn value(number: &impl bytemuck::NoUninit) -> Argument {
     Argument::Value(bytemuck::bytes_of(number).to_vec())
 }

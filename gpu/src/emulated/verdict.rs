@@ -11,18 +11,24 @@ use crate::judge::DISPLACEMENT;
 /// One that only writes where it may only read has a wrong result, as on a GPU. Anything else is a
 /// fault: so is a kernel that does not end, because there is no clock here that could have run out.
 pub(super) fn of_findings(findings: &[Finding]) -> Option<Outcome> {
-    let is_write = |finding: &&Finding| finding.kind == FindingKind::WriteToReadOnly;
-    let fault = findings.iter().find(|finding| !is_write(finding));
-    let shown = fault.or(findings.first())?;
+    let shown = shown(findings)?;
     let reason = match findings.len() - 1 {
         0 => shown.to_string(),
         1 => format!("{shown}; and 1 more finding"),
         more => format!("{shown}; and {more} more findings"),
     };
-    Some(match fault {
-        Some(_) => Outcome::Faulted { reason },
-        None => Outcome::WrongResult { violation: Violation::InputChanged, reason },
+    Some(match shown.kind {
+        FindingKind::WriteToReadOnly => {
+            Outcome::WrongResult { violation: Violation::InputChanged, reason }
+        }
+        _ => Outcome::Faulted { reason },
     })
+}
+
+/// The one of some findings that is shown: a fault, if there is one.
+pub(super) fn shown(findings: &[Finding]) -> Option<&Finding> {
+    let is_fault = |finding: &&Finding| finding.kind != FindingKind::WriteToReadOnly;
+    findings.iter().find(is_fault).or(findings.first())
 }
 
 /// Numbers that wrap in what comes from anywhere may do so on purpose, as where two share a word:
@@ -48,7 +54,12 @@ pub(super) fn given_up(report: &mut Report, budget_suffices: bool) -> Option<Fin
 /// The same outcome of a kernel that is right on the matrix that it was judged on, but not on one
 /// that is `what`.
 pub(super) fn on_matrix(what: &str, outcome: Outcome) -> Outcome {
-    let on = |reason: String| format!("on a matrix {what}: {reason}");
+    on(&format!("on a matrix {what}"), outcome)
+}
+
+/// The same outcome, of what it was found on.
+pub(super) fn on(what: &str, outcome: Outcome) -> Outcome {
+    let on = |reason: String| format!("{what}: {reason}");
     match outcome {
         Outcome::Faulted { reason } => Outcome::Faulted { reason: on(reason) },
         Outcome::WrongResult { violation, reason } => {
