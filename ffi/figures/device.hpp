@@ -113,7 +113,8 @@ class Plan {
   }
   Plan(const Plan &) = delete;
   Plan &operator=(const Plan &) = delete;
-  ~Plan() { check(sparserl_plan_destroy(plan_)); }
+  // Not checked: another failure may be on its way.
+  ~Plan() { sparserl_plan_destroy(plan_); }
 
   // z = alpha op(A) x + beta z
   void multiply(cudaStream_t stream, std::int32_t op, T alpha, const T *x, T beta, T *z,

@@ -1,151 +1,136 @@
 // Solvers from a matrix in the host's memory until their last iteration: planning, copying and
-// preparing included.
+// preparing included. Each runs in a stream, and as replays of a CUDA graph.
 #ifndef FIGURES_END_TO_END_CUH
 #define FIGURES_END_TO_END_CUH
 
+#include <algorithm>
 #include <cstdint>
-#include <cstdlib>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "cusparse.hpp"
-#include "device.hpp"
-#include "json.hpp"
-#include "race.hpp"
+#include "contenders.hpp"
+#include "graph.hpp"
+#include "solver_races.hpp"
 #include "solvers.cuh"
 
-// A context with a cache folder of its own, empty at first, which is removed with it.
-class FreshContext {
- public:
-  FreshContext() {
-    std::string folder = (std::filesystem::temp_directory_path() / "figures-XXXXXX").string();
-    if (!mkdtemp(folder.data())) fail(folder + ": cannot be made");
-    folder_ = folder;
-    sparserl_options *options = nullptr;
-    check(sparserl_options_create(&options));
-    check(sparserl_options_set(options, SPARSERL_OPTION_CACHE_FOLDER, folder.data(), folder.size()));
-    check(sparserl_context_create(options, &context_));
-    check(sparserl_options_destroy(options));
-  }
-  FreshContext(const FreshContext &) = delete;
-  FreshContext &operator=(const FreshContext &) = delete;
-  ~FreshContext() {
-    check(sparserl_context_destroy(context_));
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-  }
-  sparserl_context *get() const { return context_; }
-
- private:
-  std::filesystem::path folder_;
-  sparserl_context *context_ = nullptr;
-};
+// The name of a solver in a graph is that of the one in the stream with this behind it.
+constexpr const char *IN_GRAPH = "_in_graph";
 
 class EndToEnd {
  public:
-  EndToEnd(cusparseHandle_t cusparse, cudaStream_t stream, int rounds)
-      : cusparse_(cusparse), stream_(stream), rounds_(rounds) {}
+  // After each number of iterations `save` is given all there is.
+  using Save = std::function<void(const Json &)>;
+
+  // No race begins that would not end by `deadline`, as far as can be told before.
+  EndToEnd(const Machine &machine, const Rounds &rounds, double deadline)
+      : cusparse_(machine.cusparse), stream_(machine.stream), races_(rounds, deadline) {}
+
+  bool is_right() const { return races_.is_right(); }
 
   // Conjugate gradients: one product an iteration.
-  Json gradients(const Matrix &a) const {
+  Json gradients(const Matrix &a, const Save &save) {
     const std::vector<double> b = Random(7).vector(std::size_t(a.rows), -1, 1);
     Cg cg(stream_, b);
     const double *p = cg.p.get();
     double *q = cg.q.get();
-    std::vector<Solver> solvers{{"sparserl", [&](const Run &run) {
-                                   const Plan<double> plan(run.context, a, wishes(run), BACKGROUND);
-                                   const double prepared = now();
-                                   cg.iterate(run.iterations, [&] {
-                                     plan.multiply(stream_, SPARSERL_OP_NONE, 1, p, 0, q);
-                                   });
-                                   return ended(prepared, {&plan});
-                                 }}};
+    const auto restart = [&] { cg.restart(); };
+    std::vector<Solver> solvers;
+    add(solvers, "sparserl", [&](const Run &run) {
+      const Plan<double> plan(run.context, a, wishes(run), Search::InBackground);
+      const auto product = [&] { plan.multiply(stream_, SPARSERL_OP_NONE, 1, p, 0, q); };
+      return ended(run, restart, [&](int count) { cg.iterate(count, product); }, &plan);
+    });
     for (const Way<double> &way : ways<double>(cusparse_))
-      solvers.push_back({way.name, [&, way](const Run &run) {
-                           const Csr<double> csr(a);
-                           const auto product = way.prepare({csr, false, 1, p, 0, q});
-                           const double prepared = now();
-                           cg.iterate(run.iterations, [&] { product->multiply(); });
-                           return ended(prepared, {});
-                         }});
-    const Compare compare = [&](const std::vector<std::vector<double>> &found) {
+      add(solvers, way.name, [&, way](const Run &run) {
+        const Csr<double> csr(a);
+        const auto prepared = way.prepare({csr, false, 1, p, 0, q});
+        const auto product = [&] { prepared->multiply(); };
+        return ended(run, restart, [&](int count) { cg.iterate(count, product); });
+      });
+    const auto judge = [&](const std::vector<std::vector<double>> &found) {
       Residuals residuals(a, b);
-      for (std::size_t i = 0; i < found.size(); ++i) residuals.add(solvers[i].name, found[i]);
-      residuals.checked();
+      std::vector<std::string> wrong(found.size());
+      for (std::size_t i = 0; i < found.size(); ++i)
+        if (!found[i].empty()) residuals.add(solvers[i].name, found[i]);
+      for (std::size_t i = 0; i < found.size(); ++i)
+        if (residuals.is_apart(solvers[i].name))
+          wrong[i] = "residuals do not agree: " + residuals.all().line();
+      return wrong;
     };
-    return races(solvers, [&] { cg.restart(); }, [&] { return cg.x.host(); }, compare);
+    return races_.run(solvers, {restart, [&] { return cg.x.host(); }, judge, save});
   }
 
   // A primal-dual method: a product with A and one with its transpose an iteration.
-  Json primal_dual(const Matrix &a) const {
+  Json primal_dual(const Matrix &a, const Save &save) {
     Pdhg loop(a);
     double *x = loop.x.get(), *y = loop.y.get();
     const double tau = loop.tau;
-    const auto by_plan = [&](bool is_fused) {
-      return [&, is_fused](const Run &run) {
+    const auto restart = [&] { loop.restart(); };
+    std::vector<Solver> solvers;
+    for (const bool is_fused : {true, false})
+      add(solvers, is_fused ? "sparserl_fused" : "sparserl_separate", [&, is_fused](const Run &run) {
         Wishes wished = wishes(run);
         wished.transpose_too = 1;
         if (is_fused) {
           wished.epilogue = PROJECTION;
           wished.user = PROJECTION_USER;
         }
-        const Plan<double> plan(run.context, a, wished, BACKGROUND);
-        const double prepared = now();
-        for (int i = 0; i < run.iterations; ++i) loop.step(stream_, plan, is_fused);
-        return ended(prepared, {&plan});
+        const Plan<double> plan(run.context, a, wished, Search::InBackground);
+        const auto iterate = [&](int count) {
+          for (int i = 0; i < count; ++i) loop.step(stream_, plan, is_fused);
+        };
+        return ended(run, restart, iterate, &plan);
+      });
+    const auto by_products = [&](const Run &run, const Product<double> &back,
+                                 const Product<double> &forth) {
+      const auto iterate = [&](int count) {
+        for (int i = 0; i < count; ++i) loop.step(stream_, back, forth);
       };
-    };
-    std::vector<Solver> solvers{{"sparserl_fused", by_plan(true)},
-                                {"sparserl_separate", by_plan(false)}};
-    const auto iterate = [&](const Run &run, const Product<double> &back, const Product<double> &forth) {
-      const double prepared = now();
-      for (int i = 0; i < run.iterations; ++i) loop.step(stream_, back, forth);
-      return ended(prepared, {});
+      return ended(run, restart, iterate);
     };
     for (const Way<double> &way : ways<double>(cusparse_))
-      solvers.push_back({way.name, [&, way](const Run &run) {
-                           const Csr<double> csr(a);
-                           const auto stored = csr.transposed(cusparse_);
-                           const auto back = way.prepare({*stored, false, tau, y, 1, x});
-                           const auto forth = way.prepare({csr, false, -tau, x, 1, y});
-                           return iterate(run, *back, *forth);
-                         }});
-    solvers.push_back({"cusparse_transpose_op", [&](const Run &run) {
-                         const Csr<double> csr(a);
-                         const SpMV<double> back(cusparse_, {csr, true, tau, y, 1, x},
-                                                 CUSPARSE_SPMV_ALG_DEFAULT);
-                         const SpMV<double> forth(cusparse_, {csr, false, -tau, x, 1, y},
-                                                  CUSPARSE_SPMV_ALG_DEFAULT);
-                         return iterate(run, back, forth);
-                       }});
-    const Compare compare = [&](const std::vector<std::vector<double>> &found) {
-      for (std::size_t i = 0; i < found.size(); ++i)
-        loop.compare(found[i], found[0], 1e-6, solvers[i].name);
+      add(solvers, way.name, [&, way](const Run &run) {
+        const Csr<double> csr(a);
+        const auto stored = csr.transposed(cusparse_);
+        const auto back = way.prepare({*stored, false, tau, y, 1, x});
+        const auto forth = way.prepare({csr, false, -tau, x, 1, y});
+        return by_products(run, *back, *forth);
+      });
+    add(solvers, "cusparse_transpose_op", [&](const Run &run) {
+      const Csr<double> csr(a);
+      const SpMV<double> back(cusparse_, {csr, true, tau, y, 1, x}, CUSPARSE_SPMV_ALG_DEFAULT);
+      const SpMV<double> forth(cusparse_, {csr, false, -tau, x, 1, y}, CUSPARSE_SPMV_ALG_DEFAULT);
+      return by_products(run, back, forth);
+    });
+    const auto judge = [&](const std::vector<std::vector<double>> &found) {
+      std::vector<std::string> wrong(found.size());
+      const std::vector<double> *first = nullptr;
+      for (std::size_t i = 0; i < found.size(); ++i) {
+        if (found[i].empty()) continue;
+        if (!first) first = &found[i];
+        try {
+          Pdhg::compare(found[i], *first, 1e-6, solvers[i].name);
+        } catch (const Failure &failure) {
+          wrong[i] = failure.what();
+        }
+      }
+      return wrong;
     };
-    return races(solvers, [&] { loop.restart(); }, [&] { return loop.found(); }, compare);
+    return races_.run(solvers, {restart, [&] { return loop.found(); }, judge, save});
   }
 
  private:
-  static constexpr Search BACKGROUND = Search::InBackground;
+  // Iterations of a graph, of which more are replays.
+  static constexpr int LENGTH = 100;
 
-  struct Run {
-    int iterations;
-    sparserl_context *context;
-  };
-  // When the first iteration could begin and when the last had ended, by now()'s clock.
-  struct Ended {
-    double prepared, solved;
-    std::string why;
-  };
-  struct Solver {
-    std::string name;
-    std::function<Ended(const Run &)> solve;
-
-    bool plans() const { return name.rfind("sparserl", 0) == 0; }
-  };
+  static void add(std::vector<Solver> &to, const std::string &name,
+                  const std::function<Ended(const Run &)> &solve) {
+    const bool plans = name.rfind("sparserl", 0) == 0;
+    to.push_back({name, solve, plans, false});
+    to.push_back({name + IN_GRAPH, solve, plans, true});
+  }
 
   static Wishes wishes(const Run &run) {
     // As a user who knows how many iterations there will be, and nothing else.
@@ -155,10 +140,42 @@ class EndToEnd {
     return made;
   }
 
-  static Ended ended(double prepared, const std::vector<const Plan<double> *> &plans) {
-    check(cudaDeviceSynchronize());
-    Ended made{prepared, now(), ""};
-    for (const Plan<double> *plan : plans) {
+  // Carries out the iterations.
+  Ended ended(const Run &run, const std::function<void()> &restart,
+              const std::function<void(int)> &iterate, const Plan<double> *plan = nullptr) const {
+    Ended made;
+    if (run.in_graph) {
+      // A graph keeps the kernels that a plan has when it is captured.
+      if (plan) {
+        plan->wait();
+        made.settled = now();
+      }
+      const int length = std::min(run.iterations, LENGTH);
+      std::unique_ptr<Graph> graph;
+      const auto capture = [&] {
+        graph = std::make_unique<Graph>(stream_, [&] { iterate(length); });
+      };
+      try {
+        capture();
+      } catch (const Failure &) {
+        // Perhaps only a first call does what cannot be captured.
+        made.is_second_try = true;
+        iterate(2);
+        restart();
+        capture();
+      }
+      made.nodes = graph->nodes().size();
+      made.prepared = now();
+      for (int i = 0; i < run.iterations / length; ++i) graph->launch();
+      check(cudaDeviceSynchronize());
+      made.solved = now();
+    } else {
+      made.prepared = now();
+      iterate(run.iterations);
+      check(cudaDeviceSynchronize());
+      made.solved = now();
+    }
+    if (plan) {
       made.why = plan->text(SPARSERL_OP_NONE, SPARSERL_TEXT_WHY);
       // What goes on in the background would disturb who is next.
       plan->wait();
@@ -166,70 +183,9 @@ class EndToEnd {
     return made;
   }
 
-  using Compare = std::function<void(const std::vector<std::vector<double>> &)>;
-  // Those of solvers that plan.
-  using Contexts = std::vector<std::unique_ptr<FreshContext>>;
-
-  // Of each number of iterations, seconds in all and until the first could begin. In the first round
-  // a plan finds nothing in the cache, in later ones what the round before has left there. Then
-  // fewer iterations again, with what those of 10,000 have left.
-  Json races(const std::vector<Solver> &solvers, const std::function<void()> &restart,
-             const std::function<std::vector<double>()> &solution, const Compare &compare) const {
-    Json made;
-    // Loads the libraries' own kernels.
-    const FreshContext warm;
-    for (const Solver &solver : solvers) solver.solve({2, warm.get()});
-    Contexts contexts(solvers.size());
-    const auto put = [&](const std::string &name, int iterations, bool has_first) {
-      made.put(name, race(solvers, contexts, iterations, has_first, restart, solution, compare));
-    };
-    for (const int iterations : {10, 100, 1000, 10000}) {
-      for (std::size_t i = 0; i < solvers.size(); ++i)
-        if (solvers[i].plans()) contexts[i] = std::make_unique<FreshContext>();
-      put(std::to_string(iterations), iterations, true);
-    }
-    for (const int iterations : {100, 1000})
-      put(std::to_string(iterations) + "_after_10000", iterations, false);
-    return made;
-  }
-
-  // What solvers found has to agree.
-  Json race(const std::vector<Solver> &solvers, const Contexts &contexts, int iterations, bool has_first,
-            const std::function<void()> &restart, const std::function<std::vector<double>()> &solution,
-            const Compare &compare) const {
-    std::vector<std::vector<double>> all(solvers.size()), until_prepared(solvers.size());
-    std::vector<std::string> why(solvers.size());
-    std::vector<std::vector<double>> found(solvers.size());
-    for (int round = has_first ? 0 : 1; round <= rounds_; ++round)
-      for (std::size_t turn = 0; turn < solvers.size(); ++turn) {
-        const std::size_t i = (turn + std::size_t(round)) % solvers.size();
-        restart();
-        check(cudaDeviceSynchronize());
-        const double start = now();
-        const auto *context = contexts[i].get();
-        const Ended ended = solvers[i].solve({iterations, context ? context->get() : nullptr});
-        all[i].push_back(ended.solved - start);
-        until_prepared[i].push_back(ended.prepared - start);
-        why[i] = ended.why;
-        found[i] = solution();
-      }
-    compare(found);
-    Json by_solver;
-    for (std::size_t i = 0; i < solvers.size(); ++i) {
-      const std::vector<double> later(all[i].begin() + (has_first ? 1 : 0), all[i].end());
-      Json one;
-      if (has_first) one.put("first_s", all[i][0]);
-      one.put("later_s", median(later)).put("all_s", all[i]);
-      one.put("until_first_iteration_s", until_prepared[i]);
-      if (!why[i].empty()) one.put("why", why[i]);
-      by_solver.put(solvers[i].name, one);
-    }
-    return by_solver;
-  }
-
   cusparseHandle_t cusparse_;
   cudaStream_t stream_;
-  int rounds_;
+  Races races_;
 };
 
 #endif

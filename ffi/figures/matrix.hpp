@@ -7,20 +7,21 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
-// Ends the program with one line.
-[[noreturn]] inline void fail(const std::string &text) {
-  std::fprintf(stderr, "error: %s\n", text.c_str());
-  std::exit(EXIT_FAILURE);
-}
+// What went wrong, in one line. It ends a part of the program: what else there is goes on.
+struct Failure : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+[[noreturn]] inline void fail(const std::string &text) { throw Failure(text); }
 
 // Numbers that are the same in every run.
 class Random {
@@ -238,7 +239,7 @@ struct Reference {
       }
   }
 
-  // Ends the program where a result is wrong.
+  // Fails where a result is wrong.
   void check(const std::vector<T> &found, const std::string &what) const {
     const double tolerance = sizeof(T) == 4 ? 1e-5 : 1e-12;
     for (std::size_t row = 0; row < sums.size(); ++row)

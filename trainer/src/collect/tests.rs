@@ -2,6 +2,8 @@
 
 use std::convert::Infallible;
 use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::SystemTime;
 
 use half::f16;
 use sparserl_core::codegen::CudaSource;
@@ -90,10 +92,20 @@ pub(crate) fn context() -> Context {
     }
 }
 
+/// Longer than any of these tests takes.
+const LEASE: Duration = Duration::from_secs(600);
+
 fn run(folder: &Path, mortal: bool) -> Result<Collected, String> {
+    observed(folder, mortal, |_| {})
+}
+
+fn observed(
+    folder: &Path,
+    mortal: bool,
+    observe: impl FnMut(&Progress<'_>),
+) -> Result<Collected, String> {
     let (collection, real) = (collection(), RealMatrices::none());
-    let lease = Duration::from_secs(600);
-    let mut shards = Shards::open(&folder.join("shards"), collection.matrices, lease).unwrap();
+    let mut shards = Shards::open(&folder.join("shards"), collection.matrices, LEASE).unwrap();
     let recorder = Recorder::append_to(folder.join("recordings")).unwrap();
     let fake = Fake { mortal, judgements: 0 };
     let outputs = (recorder, context());
@@ -103,7 +115,18 @@ fn run(folder: &Path, mortal: bool) -> Result<Collected, String> {
     let measuring = (fake, FakeCompiler);
     let mut collector = Collector::new(experiment, what, measuring, Target::H200, outputs);
     let two = NonZeroUsize::new(2).unwrap();
-    collector.run(&mut shards, two, || true, |_| {}).map_err(|error| error.to_string())
+    collector.run(&mut shards, two, || true, observe).map_err(|error| error.to_string())
+}
+
+/// The names of what was recorded in a folder, in their order, each as often as it was.
+fn recorded(folder: &Path) -> Vec<(String, Task)> {
+    let recordings = Recordings::read(folder.join("recordings")).unwrap();
+    let mut names: Vec<_> = recordings
+        .into_iter()
+        .map(|recording| (recording.matrix.name.clone(), recording.task))
+        .collect();
+    names.sort_unstable();
+    names
 }
 
 #[test]
@@ -144,6 +167,57 @@ fn two_processes_share_a_corpus_and_the_reference_is_measured_again_and_again() 
         assert!(places.into_iter().all(|program| *program == reference));
         assert!(recording.programs.len() > 1);
     }
+}
+
+/// The folder that a process collects into, and whether it is lost on the way.
+const FOLDER: &str = "SPARSERL_TEST_COLLECT_INTO";
+const IS_LOST: &str = "SPARSERL_TEST_COLLECT_IS_LOST";
+
+#[test]
+#[ignore = "a process of the test below"]
+fn a_process_that_collects() {
+    let folder = std::env::var_os(FOLDER).expect("it is started by the test below");
+    let is_lost = std::env::var_os(IS_LOST).is_some();
+    let observe = |_: &Progress<'_>| {
+        // As by a signal: nothing is given back or written.
+        if is_lost {
+            std::process::abort();
+        }
+    };
+    observed(folder.as_ref(), false, observe).unwrap();
+}
+
+#[test]
+fn what_a_lost_process_had_claimed_another_collects() {
+    let folder = tempfile::tempdir().unwrap();
+    let process = |is_lost: bool| {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "collect::tests::a_process_that_collects", "--ignored"]);
+        command.env(FOLDER, folder.path()).stdout(Stdio::null()).stderr(Stdio::null());
+        if is_lost {
+            command.env(IS_LOST, "");
+        }
+        command.spawn().unwrap()
+    };
+    // Lost before the other one may have taken all.
+    let ended = [true, false].map(|is_lost| process(is_lost).wait().unwrap());
+    assert_eq!(ended.map(|status| status.success()), [false, true]);
+    // Claims of the lost one are not taken over before their time.
+    let some = recorded(folder.path()).len();
+    assert!((1..6 * 3 * 2).contains(&some), "{some}");
+    for entry in std::fs::read_dir(folder.path().join("shards")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "claim") {
+            let claim = std::fs::File::options().write(true).open(path).unwrap();
+            claim.set_modified(SystemTime::now() - 2 * LEASE).unwrap();
+        }
+    }
+    let rest = run(folder.path(), false).unwrap();
+    assert!(rest.matrices > 0, "{rest:?}");
+    let all = recorded(folder.path());
+    assert_eq!(all.len(), 6 * 3 * 2);
+    // What was drawn, and what came of changing that, of every matrix and task.
+    assert!(all.chunk_by(|a, b| a == b).all(|same| same.len() == 2), "{all:?}");
 }
 
 #[test]
