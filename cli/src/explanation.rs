@@ -26,6 +26,9 @@ pub(crate) struct Explanation {
     in_words: Vec<String>,
     /// What speeds are relative to.
     reference: String,
+    /// Whether the best program that was written is what the policy chose first.
+    #[serde(skip)]
+    is_first_choice: bool,
     programs: Vec<Predicted>,
 }
 
@@ -37,7 +40,7 @@ struct Predicted {
     /// The place in which it was written, from 1; absent where it was not.
     #[serde(skip_serializing_if = "Option::is_none")]
     written: Option<usize>,
-    /// Whether the cost model proposed it, and not a network.
+    /// Whether the cost model proposed it beside a trained policy, or is the policy.
     of_cost_model: bool,
     /// By the ensemble; absent without one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -90,7 +93,9 @@ impl Explanation {
         written: &[Program],
     ) -> anyhow::Result<Self> {
         let mut programs: Vec<Program> = written.to_vec();
-        for choice in choices.first(CONSIDERED)? {
+        let considered = choices.first(CONSIDERED)?;
+        let is_first_choice = considered.first().map(|choice| &choice.program) == written.first();
+        for choice in considered {
             if !programs.contains(&choice.program) {
                 programs.push(choice.program);
             }
@@ -124,6 +129,7 @@ impl Explanation {
             policy: choices.policy().in_words(),
             in_words: written.first().map(in_words).unwrap_or_default(),
             reference: lines(&reference(input.task)?).join("; "),
+            is_first_choice,
             programs: predicted,
         })
     }
@@ -157,7 +163,7 @@ impl fmt::Display for Explanation {
             )?;
             let before = self.programs.iter().take(place);
             let of_cost_model = before.filter(|other| other.of_cost_model).count();
-            if !chosen.of_cost_model && of_cost_model > 0 {
+            if self.is_first_choice && !chosen.of_cost_model && of_cost_model > 0 {
                 writeln!(
                     f,
                     "           {of_cost_model} of those before it {} the cost model's, whose predictions are \
@@ -189,7 +195,7 @@ impl fmt::Display for Explanation {
             vec![
                 predicted.program.join("\n"),
                 predicted.written.map_or_else(String::new, |place| place.to_string()),
-                if predicted.of_cost_model { "cost model" } else { "network" }.to_owned(),
+                if predicted.of_cost_model { "cost model" } else { "policy" }.to_owned(),
                 of(&|ensemble| times(ensemble.cold)),
                 of(&|ensemble| times(ensemble.warm)),
                 of(&|ensemble| format!("{:.0} %", 100.0 * ensemble.disagreement)),

@@ -12,15 +12,19 @@ const GROUPS: &str = "/sys/fs/cgroup";
 pub(crate) fn free_memory() -> Option<u64> {
     let read = |path: &str| fs::read_to_string(path).ok();
     let machine = read("/proc/meminfo").and_then(|text| available(&text));
-    let process = read("/proc/self/limits")
-        .zip(read("/proc/self/status"))
-        .and_then(|(limits, status)| left_of_addresses(&limits, &status));
     let group = read("/proc/self/cgroup").and_then(|text| {
         let folder = Path::new(GROUPS).join(group_of(&text)?);
         let file = |name: &str| fs::read_to_string(folder.join(name)).ok();
         left_of_group(&file("memory.max")?, &file("memory.current")?, &file("memory.stat")?)
     });
-    [machine, process, group].into_iter().flatten().min()
+    [machine, free_addresses(), group].into_iter().flatten().min()
+}
+
+/// Bytes of addresses that the limit of this process leaves; absent without a limit, and where the
+/// system does not tell.
+pub(crate) fn free_addresses() -> Option<u64> {
+    let limits = fs::read_to_string("/proc/self/limits").ok()?;
+    left_of_addresses(&limits, &fs::read_to_string("/proc/self/status").ok()?)
 }
 
 /// Bytes that `/proc/meminfo` calls available.

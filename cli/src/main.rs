@@ -20,6 +20,7 @@
 //! code is 0 when all is right, 1 when a kernel is wrong, 2 when the command line is, and 3 when
 //! nobody can say: `ending` decides it.
 
+use std::num::NonZero;
 use std::process::ExitCode;
 #[cfg(unix)]
 use std::sync::Arc;
@@ -65,6 +66,7 @@ mod winners;
 
 use args::{Cli, Command};
 use ending::Ending;
+use free_memory::free_addresses;
 
 fn main() -> ExitCode {
     let Cli { threads, verbose, command, .. } = Cli::parse_or_exit();
@@ -92,11 +94,29 @@ fn main() -> ExitCode {
     }
 }
 
-/// Has all that runs on several threads run on so many, or on the one that there is where the
-/// system refuses more.
+/// Bytes of addresses for a thread: its stack, and glibc's heap for what it allocates.
+const ADDRESSES_OF_A_THREAD: u64 = 72 << 20;
+
+/// Has all that runs on several threads run on so many, on as many as the limit of addresses has
+/// room for, or on the one that there is where the system refuses more.
 fn limit(threads: Option<u16>) -> anyhow::Result<()> {
+    let cores = || std::thread::available_parallelism().map_or(1, NonZero::get);
+    let wanted = threads.map_or_else(cores, usize::from);
+    // Threads that find no memory as they begin would end the process.
+    let most = free_addresses().map_or(u64::MAX, |free| free / ADDRESSES_OF_A_THREAD);
+    let most = usize::try_from(most).unwrap_or(usize::MAX).max(1);
+    if most < wanted {
+        let work = if most == 1 { "one thread does" } else { "threads do" };
+        let number = if most == 1 { String::new() } else { format!("{most} ") };
+        let limit = "the limit of addresses (`ulimit -v`) leaves room for no more";
+        console::say(&format!("note: {number}{work} all the work: {limit}"));
+    }
     let mut begun = Vec::new();
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0).into());
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(if most < wanted {
+        most
+    } else {
+        threads.unwrap_or(0).into()
+    });
     let pool = pool.spawn_handler(|thread| {
         begun.push(std::thread::Builder::new().spawn(|| thread.run())?);
         Ok(())

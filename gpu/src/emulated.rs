@@ -17,13 +17,13 @@ mod checks;
 mod diagnosis;
 mod emulable;
 mod endings;
+mod epilogue_trial;
 mod gaps;
 pub mod ground;
 mod limits;
 mod mutants;
 mod named_columns;
 mod places;
-mod reach;
 mod sample;
 mod verdict;
 

@@ -102,19 +102,30 @@ struct Run<'a> {
     reading: Box<dyn ConditionedSpeedModel + 'a>,
     /// Programs of its own beam, likeliest first.
     likeliest: Vec<Hypothesis>,
-    /// Programs of the cost model, where they are considered.
+    /// Programs of the cost model, once they are considered.
     others: Option<Diverse>,
     /// Programs whose speeds are predicted.
     considered: Vec<(Program, MemberSpeeds)>,
 }
 
 impl<'a, P: SpeedModel> LearnedChoices<'a, P> {
-    fn run(&mut self) -> Result<&mut Run<'a>, PolicyError> {
-        let (input, chooser) = (self.input, self.chooser);
-        Ok(match &mut self.run {
+    /// With programs of the cost model only where so many choices have some: to search for them
+    /// takes as long as the beam.
+    fn run(&mut self, count: usize) -> Result<&mut Run<'a>, PolicyError> {
+        let Self { chooser, input, .. } = *self;
+        let takes_part = chooser.picking == Picking::RerankedWithCostModel;
+        let run = match &mut self.run {
             Some(run) => run,
-            none => none.insert(Run::new(&chooser.policy, input, chooser.picking)?),
-        })
+            none => {
+                let is_asked = takes_part && count > OF_BEAM_FIRST;
+                none.insert(Run::new(&chooser.policy, input, is_asked)?)
+            }
+        };
+        let of_beam = run.likeliest.len().min(OF_BEAM_FIRST);
+        if takes_part && count > of_beam && run.others.is_none() {
+            run.others = Some(of_cost_model(input)?);
+        }
+        Ok(run)
     }
 
     /// Predicted speeds of programs for the input.
@@ -122,7 +133,7 @@ impl<'a, P: SpeedModel> LearnedChoices<'a, P> {
     /// # Errors
     /// When the policy fails.
     pub fn speeds(&mut self, programs: &[Program]) -> Result<Vec<MemberSpeeds>, PolicyError> {
-        let run = self.run()?;
+        let run = self.run(0)?;
         run.consider(programs)?;
         Ok(programs.iter().filter_map(|program| run.known(program)).collect())
     }
@@ -132,14 +143,14 @@ impl<'a, P: SpeedModel> LearnedChoices<'a, P> {
     /// # Errors
     /// When the policy fails.
     pub fn wrote(&mut self, program: &Program) -> Result<bool, PolicyError> {
-        Ok(self.run()?.likeliest.iter().any(|written| written.program == *program))
+        Ok(self.run(0)?.likeliest.iter().any(|written| written.program == *program))
     }
 }
 
 impl<P: SpeedModel> Choices for LearnedChoices<'_, P> {
     fn first(&mut self, count: usize) -> Result<Vec<Choice>, PolicyError> {
         let (objective, picking) = (self.objective, self.chooser.picking);
-        let run = self.run()?;
+        let run = self.run(count)?;
         if picking == Picking::Likeliest {
             return Ok(run.likeliest.iter().take(count).cloned().map(Choice::from).collect());
         }
@@ -162,15 +173,15 @@ impl<'a> Run<'a> {
     fn new(
         policy: &impl SpeedModel,
         input: &PolicyInput<'a>,
-        picking: Picking,
+        is_cost_model_asked: bool,
     ) -> Result<Self, PolicyError> {
         let mask = Mask::legal(&input.stats, input.task);
         let mut reading = policy.read_for_speeds(input)?;
         let mut others = None;
         // The cost model searches on other threads of the current rayon pool meanwhile.
         let likeliest = rayon::in_place_scope(|scope| {
-            if picking == Picking::RerankedWithCostModel {
-                scope.spawn(|_| others = Some(of_cost_model(input, mask)));
+            if is_cost_model_asked {
+                scope.spawn(|_| others = Some(of_cost_model(input)));
             }
             beam_search(&mut *reading, mask, BEAM)
         })?;
@@ -207,8 +218,8 @@ impl<'a> Run<'a> {
     }
 }
 
-fn of_cost_model(input: &PolicyInput<'_>, mask: Mask<'_>) -> Result<Diverse, PolicyError> {
-    Diverse::search(&mut *CostRanker.read(input)?, mask)
+fn of_cost_model(input: &PolicyInput<'_>) -> Result<Diverse, PolicyError> {
+    Diverse::search(&mut *CostRanker.read(input)?, Mask::legal(&input.stats, input.task))
 }
 
 #[cfg(test)]
@@ -283,14 +294,18 @@ mod tests {
         let eight = choices.first(8).unwrap();
         assert_eq!((first.len(), eight.len()), (1, 8));
         assert_eq!(first[0], eight[0]);
+        assert_eq!(eight, new().choose(&input, Objective::Both, 8).unwrap());
+        // One choice needs the beam alone, the fifth programs of the cost model, too.
+        let all = predicted.load(Relaxed);
+        assert!(considered <= BEAM && all > considered, "{considered} {all}");
         let programs: Vec<Program> = eight.into_iter().map(|choice| choice.program).collect();
         let lengths = choices.speeds(&programs).unwrap();
         assert_eq!(lengths[7][0][0], programs[7].to_string().len() as f32);
-        assert_eq!((readings.load(Relaxed), predicted.load(Relaxed)), (1, considered));
+        assert_eq!((readings.load(Relaxed), predicted.load(Relaxed)), (1, all));
         // More than the beam has: only those that were not considered yet are.
         let many = choices.first(2 * BEAM).unwrap();
         assert_eq!(many, new().choose(&input, Objective::Both, 2 * BEAM).unwrap());
-        assert!(predicted.load(Relaxed) > considered && readings.load(Relaxed) == 1);
+        assert!(predicted.load(Relaxed) > all && readings.load(Relaxed) == 1);
     }
 
     const PICKING: Picking = Picking::RerankedWithCostModel;

@@ -3,7 +3,8 @@
 //! ```text
 //! matrix, task, GPU ─► inputs ─► encoder.onnx ─► memory ─► decoder.onnx ─► tokens, speeds
 //!                                                             ▲ key–value cache, terms
-//! LearnedChooser: beam under the mask + the cost model's programs ─► re-ranked by the ensemble
+//! LearnedChooser: beam under the mask ─► re-ranked by the ensemble ─► first four choices
+//!                 + the cost model's programs ─► re-ranked ─► those after them
 //! ```
 //!
 //! What a model is given ([`inputs`], [`terms`]) and what it was made for ([`signature`]) is said

@@ -185,6 +185,12 @@ fn an_epilogue_is_tried_all_over_the_result() {
         (spmv, "const Scalar a[1]", "return user.a[row / 999999];", "in row 999999,"),
         (spmv, "const Scalar a[columns]", "return user.a[row];", "in row 999999,"),
         (spmv, "", "if (row > 900000) __trap();", "trap"),
+        (
+            spmv,
+            "const Scalar a[rows]",
+            "if (row > 700000) for (unsigned i = 1; i; i += 2) if (user.a[0] > 1e30) break;",
+            "in row ",
+        ),
         (spmv, "Scalar a[rows]", "user.a[row < 524288 ? row : 524288] = product;", "race"),
         (
             spmm,

@@ -94,15 +94,18 @@ fn no_command_reads_a_device_or_waits_for_a_pipe() {
 /// Limits the address space, in which threads have their stacks.
 #[cfg(target_os = "linux")]
 #[test]
-fn without_threads_one_does_the_work_and_without_memory_a_line_says_so() {
+fn as_many_threads_work_as_have_room_and_without_memory_a_line_says_so() {
     let place = Place::new();
     let beam = matrix("beam.mtx");
     let many = format!("inspect {beam} --threads 1000");
-    let alone = run(&mut place.limited("-v 1048576", &many));
-    assert_eq!(alone.code, Some(0), "{}", alone.stderr);
-    assert!(alone.stderr.starts_with("note: one thread does all the work: "), "{}", alone.stderr);
-    assert_eq!(alone.stderr.lines().count(), 1, "{}", alone.stderr);
-    assert_eq!(alone.stdout, place.succeed(&format!("inspect {beam}")));
+    let all = place.succeed(&format!("inspect {beam}"));
+    for (limit, workers) in [("-v 1048576", "threads do"), ("-v 131072", "one thread does")] {
+        let few = run(&mut place.limited(limit, &many));
+        assert_eq!((few.code, &few.stdout), (Some(0), &all), "{}", few.stderr);
+        let words = format!("{workers} all the work: the limit of addresses (`ulimit -v`)");
+        assert!(few.stderr.starts_with("note: ") && few.stderr.contains(&words), "{}", few.stderr);
+        assert_eq!(few.stderr.lines().count(), 1, "{}", few.stderr);
+    }
     let large = "inspect hyper:200000000,9,9 --threads 2";
     let full = run(&mut place.limited("-v 524288", large));
     assert_eq!((full.code, full.stdout.as_str()), (Some(3), ""), "{}", full.stderr);

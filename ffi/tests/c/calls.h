@@ -20,7 +20,7 @@ struct shared {
    * order. */
   _Atomic(void *) handles[KEPT];
   sparserl_options *cost;
-  double *x, *z, *partials;
+  double *x, *z, *terms;
   char *memory;
 };
 
@@ -44,7 +44,7 @@ static inline void begin_calls(struct shared *shared) {
   const size_t bytes = (size_t)shared->grid->csr.nnz * sizeof(double) * MOST_COLUMNS;
   shared->x = (double *)device_memory(bytes);
   shared->z = (double *)device_memory(bytes);
-  shared->partials = (double *)device_memory(bytes);
+  shared->terms = (double *)device_memory(bytes);
   shared->memory = (char *)device_memory(2048);
 }
 
@@ -59,7 +59,7 @@ static inline void end_calls(struct shared *shared) {
   OK(sparserl_options_destroy(shared->cost));
   device_free(shared->x);
   device_free(shared->z);
-  device_free(shared->partials);
+  device_free(shared->terms);
   device_free(shared->memory);
 }
 
@@ -79,7 +79,7 @@ static inline void make_calls(struct shared *shared, struct choice choice, int c
   const struct {
     const double *first;
     double *second;
-  } user = {x, shared->partials};
+  } user = {x, shared->terms};
   char *space = shared->memory + (256 - (uintptr_t)shared->memory % 256) % 256;
   char path[4096], text[64];
   size_t length;

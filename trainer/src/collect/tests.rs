@@ -176,7 +176,7 @@ const IS_LOST: &str = "SPARSERL_TEST_COLLECT_IS_LOST";
 #[test]
 #[ignore = "a process of the test below"]
 fn a_process_that_collects() {
-    let folder = std::env::var_os(FOLDER).expect("it is started by the test below");
+    let Some(folder) = std::env::var_os(FOLDER) else { return };
     let is_lost = std::env::var_os(IS_LOST).is_some();
     let observe = |_: &Progress<'_>| {
         // As by a signal: nothing is given back or written.

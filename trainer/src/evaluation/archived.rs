@@ -5,7 +5,7 @@ use std::io::{self, BufReader, Write as _};
 use std::path::Path;
 
 use flate2::Compression;
-use flate2::read::GzDecoder;
+use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 use sparserl_core::regular_file;
 
@@ -37,7 +37,7 @@ pub fn archive_cases(cases: &[CaseResult], path: &Path) -> io::Result<()> {
 pub fn read_archived(path: &Path) -> Result<Vec<CaseResult>, ResultError> {
     let failed = |source| ResultError::Read { path: path.to_owned(), source };
     let file = regular_file::open(path).map_err(failed)?;
-    let text = BufReader::new(GzDecoder::new(BufReader::new(file)));
+    let text = BufReader::new(MultiGzDecoder::new(BufReader::new(file)));
     let cases = serde_json::Deserializer::from_reader(text).into_iter();
     let cases: Result<Vec<CaseResult>, serde_json::Error> = cases.collect();
     cases.map_err(|source| ResultError::Damaged { path: path.to_owned(), source })

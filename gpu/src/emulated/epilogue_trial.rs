@@ -1,4 +1,4 @@
-//! Judging what an epilogue reaches: at the rows and columns of a matrix of any size, by their true
+//! Judging an epilogue by itself: at the rows and columns of a matrix of any size, by their true
 //! numbers, and for products of all magnitudes.
 //!
 //! A kernel with its epilogue is judged on few rows, which are counted from 0. What the text does
@@ -8,7 +8,7 @@
 
 use std::time::Instant;
 
-use sparserl_core::codegen::{Epilogue, UserArray, UserField, UserKind};
+use sparserl_core::codegen::{Epilogue, Extent, UserArray, UserField, UserKind};
 use sparserl_core::matrix::Scalar;
 use sparserl_core::outcome::{Outcome, Verification};
 use sparserl_core::task::{Dtype, Task};
@@ -30,19 +30,28 @@ const LAUNCHES: usize = 12;
 const BLOCK: usize = 128;
 /// Instructions of warps after which a launch begins no more blocks: some hundredths of a second.
 /// Few epilogues take as many for all places.
-const INSTRUCTIONS: u64 = 100_000;
+const INSTRUCTIONS: u64 = 400_000;
+/// Instructions after which a warp is taken not to end: all of a block have as many before its
+/// launch is given up.
+const OF_A_WARP: u64 = INSTRUCTIONS / 5;
 /// What lies this far apart in the numbers is given to neighbouring places, and to one place in
 /// launches that follow each other.
 const STEPS: [usize; 2] = [5, 3];
 
 /// Where an epilogue is tried, and on what.
-struct Reach<'a> {
+struct EpilogueTrial<'a> {
     epilogue: &'a Epilogue,
     dense: Dtype,
     /// Rows and columns of the matrix, and columns of its dense operands.
     size: (usize, usize, usize),
     places: Vec<(u32, u32)>,
     numbers: Vec<f64>,
+}
+
+/// Whether a value has an element for each of the result's.
+fn is_of_result(field: &UserField) -> bool {
+    let (UserKind::Input(array) | UserKind::Output(array)) = field.kind else { return false };
+    array.extent == Extent::Result
 }
 
 impl EmulatorEvaluator {
@@ -63,17 +72,18 @@ impl EmulatorEvaluator {
         };
         let dense = task.precision.dense();
         let columns = task.operation.columns() as usize;
-        // Arrays of more rows have no room in the emulator.
-        let rows = rows.min(MOST_BYTES / size_of::<f64>() / columns);
+        // Arrays as large as the result have no room in the emulator for more rows.
+        let most = MOST_BYTES / size_of::<f64>() / columns;
+        let rows = if epilogue.user.iter().any(is_of_result) { rows.min(most) } else { rows };
         let named = named(&epilogue.text);
-        let reach = Reach {
+        let trial = EpilogueTrial {
             epilogue,
             dense,
             size: (rows, cols, columns),
             places: places(rows, columns, &named),
             numbers: magnitudes(&named),
         };
-        let found = with_scalar!(dense.accumulator(), S => reach.judge::<S>(&kernel, self.until()));
+        let found = with_scalar!(dense.accumulator(), S => trial.judge::<S>(&kernel, self.until()));
         let verified = Verification { checks: LAUNCHES as u32, worst_ratio: 0.0 };
         let outcome = found.unwrap_or(Outcome::Verified(verified));
         let ptx_instructions = Some(kernel.code.len());
@@ -81,7 +91,7 @@ impl EmulatorEvaluator {
     }
 }
 
-impl Reach<'_> {
+impl EpilogueTrial<'_> {
     /// What is wrong with it, if anything is.
     fn judge<S: Scalar>(&self, kernel: &Kernel, until: Option<Instant>) -> Option<Outcome> {
         (0..LAUNCHES as u64).find_map(|launch| self.launched::<S>(kernel, launch, until))
@@ -115,14 +125,13 @@ impl Reach<'_> {
         };
         let blocks = (0..grid).map(|block| [block, 0, 0]).collect();
         let sample = Sample { blocks, instructions: INSTRUCTIONS };
-        let options = Options { budget: INSTRUCTIONS, until, ..Options::default() };
+        let options = Options { budget: OF_A_WARP, until, ..Options::default() };
         let mut report = match run_sample(kernel, &launch, &mut memory, &options, &sample) {
             Ok(report) => report,
             Err(error) => return Some(Outcome::LaunchFailed { reason: error.to_string() }),
         };
-        // One that takes long is judged within its kernel.
-        let is_limit = |kind| matches!(kind, FindingKind::OverBudget | FindingKind::GivenUp);
-        report.findings.retain(|finding| !is_limit(finding.kind));
+        // What takes many instructions without an end in sight is tried at fewer places.
+        report.findings.retain(|finding| finding.kind != FindingKind::GivenUp);
         let shown = verdict::shown(&report.findings)?;
         let element = shown.block[0] as usize * BLOCK + shown.thread[0] as usize;
         let outcome = verdict::of_findings(&report.findings)?;
