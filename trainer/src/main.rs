@@ -29,9 +29,10 @@ enum Command {
     /// Measure programs on the matrices of a corpus, and record what comes of them.
     ///
     /// Any number of processes may collect into one folder at the same time, on any machines that
-    /// see it, as a job array does. Started again, it goes on where it stopped. Slurm, a GPU each:
-    /// `sbatch --array=0-15 --gpus=1 --wrap 'sparserl-trainer collect collect.toml -o FOLDER'`; MPI,
-    /// all GPUs of each node: `mpirun sh -c 'exec sparserl-trainer collect collect.toml -o FOLDER
+    /// see it, as a job array does. Started again, it goes on where it stopped.
+    ///
+    /// By Slurm: `sbatch --array=0-15 --gpus=1 --wrap 'sparserl-trainer collect FILE -o FOLDER'`.
+    /// On all GPUs of nodes, by MPI: `mpirun sh -c 'exec sparserl-trainer collect FILE -o FOLDER
     /// --device $OMPI_COMM_WORLD_LOCAL_RANK'`.
     Collect(Collect),
     /// List the programs of which the fastest is, on the matrices of a dataset, on average fastest.

@@ -16,15 +16,15 @@
 //!
 //! The tiny kernel reads from the output and writes to the input. It ends a launch before the next
 //! begins: a library whose launches allow their successors to begin early overlaps them back to
-//! back, which nobody who uses a result can have. Times are between events on the device. Clocks are
-//! left as they are.
+//! back, which nobody who uses a result can have. Times are between events on the device. Clocks
+//! are left as they are.
 //!
 //! After the last warm sample a few launches follow that are not timed, between which the tiny
 //! kernel gives an element of the input its sign back, of those that were negated before: who knows
-//! an input again by a part of it, and by what it has left in the output, and computes nothing then,
-//! has a wrong result in the end. Who reads all of the input for that is not found: it computes
-//! there, and not in the samples, in which nothing changes. They are no sample because an input that
-//! changes takes time of its own.
+//! an input again by a part of it, and by what it has left in the output, and computes nothing
+//! then, has a wrong result in the end. Who reads all of the input for that is not found: it
+//! computes there, and not in the samples, in which nothing changes. They are no sample because an
+//! input that changes takes time of its own.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

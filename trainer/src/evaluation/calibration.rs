@@ -27,8 +27,8 @@ pub use written::CalibrationTable;
 
 /// Groups of equally many programs.
 const TENTHS: usize = 10;
-/// Programs that are predicted at most so many doublings below the fastest of their case, by a sixth
-/// of its speed, are near it.
+/// Programs that are predicted at most so many doublings below the fastest of their case, by a
+/// sixth of its speed, are near it.
 const NEAR: f64 = 0.25;
 /// Matrices by nonzeros: names, and the least number that is above.
 const SIZES: [(&str, u64); 3] =
@@ -65,7 +65,7 @@ pub struct PredictedSpeed {
     pub mean: f32,
     /// The standard deviation over the members; 0 where there is only one.
     pub deviation: f32,
-    /// As it was measured.
+    /// What was measured.
     pub measured: f32,
 }
 
@@ -78,27 +78,27 @@ pub struct Calibration {
     pub task: String,
     /// The regime.
     pub regime: Regime,
-    /// Of all programs.
+    /// The errors of all programs.
     pub all: Errors,
     /// Spearman's rank correlation of the members' standard deviation with the size of the residual
     /// within its case; absent where no members disagree.
     pub deviation_and_error: Option<f64>,
-    /// Of tenths of the programs by the members' standard deviation, the least first; none where no
-    /// members disagree.
+    /// The errors of tenths of the programs by the members' standard deviation, the least first;
+    /// none where no members disagree.
     pub by_deviation: Vec<Errors>,
-    /// Of tenths of the programs by how far they are predicted below their case's fastest, the
-    /// nearest first.
+    /// The errors of tenths of the programs by how far they are predicted below their case's
+    /// fastest, the nearest first.
     pub by_speed: Vec<Errors>,
-    /// By layout of the first part, programs of several parts apart.
+    /// The errors by layout of the first part, programs of several parts apart.
     pub by_layout: Vec<Errors>,
-    /// The same of the programs that are predicted near the fastest of their case, among which it is
-    /// chosen.
+    /// The errors of programs that are predicted near the fastest of their case, among which it
+    /// is chosen.
     pub near_fastest: Vec<Errors>,
-    /// By nonzeros of the matrix.
+    /// The errors by nonzeros of the matrix.
     pub by_size: Vec<Errors>,
 }
 
-/// By how much the predicted speeds of some programs are off, in doublings of speed.
+/// The errors of the predicted speeds of some programs, in doublings of speed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Errors {
     /// Which programs.
@@ -121,7 +121,8 @@ pub struct Errors {
     /// Root mean square of the members' standard deviations. Members that erred independently of
     /// each other, and of nothing else, would have it as large as `rms`.
     pub deviation: f64,
-    /// Mean of how far they are predicted below the program of their case that is predicted fastest.
+    /// Mean of how far they are predicted below the program of their case that is predicted
+    /// fastest.
     pub below_predicted: f64,
     /// Mean of how far they were measured below the fastest of their case.
     pub below_measured: f64,

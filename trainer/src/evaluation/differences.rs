@@ -11,7 +11,7 @@ use serde::Serialize;
 use sparserl_core::outcome::Regime;
 use sparserl_core::results::{Interval, geometric_mean};
 
-use super::table::{BEST_OF, ratios, written};
+use super::ratios::{BEST_OF, ratios, written};
 use super::{COST_MODEL, CaseResult};
 
 /// One chooser against another on one task in one regime, on the matrices that both were asked for.
@@ -27,17 +27,17 @@ pub struct Difference {
     pub against: String,
     /// Matrices.
     pub matrices: usize,
-    /// By the first picks.
+    /// The ratio of the first picks.
     pub first: Ratio,
-    /// By the best of the first eight picks of each.
+    /// The ratio of the best of the first eight picks of each.
     pub of_eight: Ratio,
 }
 
 /// How many times as fast what one chooser picks is as what the other one picks.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Ratio {
-    /// Geometric mean over the matrices of the other one's time ÷ the chooser's; a wrong pick's time
-    /// is a hundred times the oracle's.
+    /// Geometric mean over the matrices of the other one's time ÷ the chooser's; a wrong pick's
+    /// time is a hundred times the oracle's.
     pub mean: f64,
     /// Its interval, with 95 %: families are drawn again, with all their matrices; absent for fewer
     /// than two families.
@@ -62,7 +62,8 @@ impl Difference {
     /// eight, and with the networks after it whose programs are chosen in the same way, as those of
     /// other seeds.
     ///
-    /// The best baseline is found in the same results, so it gains by luck, and the networks do not.
+    /// The best baseline is found in the same results, so it gains by luck, and the networks do
+    /// not.
     #[must_use]
     pub fn all(
         task: &str,

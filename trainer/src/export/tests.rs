@@ -113,7 +113,8 @@ fn an_exported_policy_chooses_different_programs_that_are_offered() {
         for (place, choice) in chosen.iter().enumerate() {
             assert!(is_offered(mask, &choice.program));
             assert!(chosen[..place].iter().all(|other| other.program != choice.program));
-            assert!(choice.score <= chosen[0].score);
+            // The first four are of the beam, and a program of the cost model may be faster.
+            assert!(place >= 4 || choice.score <= chosen[0].score);
         }
     }
 }
