@@ -103,20 +103,22 @@ fn limit(threads: Option<u16>) -> anyhow::Result<()> {
     let cores = || std::thread::available_parallelism().map_or(1, NonZero::get);
     let wanted = threads.map_or_else(cores, usize::from);
     // Threads that find no memory as they begin would end the process.
-    let most = free_addresses().map_or(u64::MAX, |free| free / ADDRESSES_OF_A_THREAD);
-    let most = usize::try_from(most).unwrap_or(usize::MAX).max(1);
-    if most < wanted {
-        let work = if most == 1 { "one thread does" } else { "threads do" };
-        let number = if most == 1 { String::new() } else { format!("{most} ") };
+    let most = free_addresses()
+        .and_then(|free| usize::try_from(free / ADDRESSES_OF_A_THREAD).ok())
+        .map(|most| most.max(1))
+        .filter(|&most| most < wanted);
+    if let Some(most) = most {
+        let workers = match most {
+            1 => "one thread does".to_owned(),
+            _ => format!("{most} threads do"),
+        };
         let limit = "the limit of addresses (`ulimit -v`) leaves room for no more";
-        console::say(&format!("note: {number}{work} all the work: {limit}"));
+        console::say(&format!("note: {workers} all the work: {limit}"));
     }
     let mut begun = Vec::new();
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(if most < wanted {
-        most
-    } else {
-        threads.unwrap_or(0).into()
-    });
+    // 0 is as many as rayon finds right.
+    let number = most.unwrap_or(threads.unwrap_or(0).into());
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(number);
     let pool = pool.spawn_handler(|thread| {
         begun.push(std::thread::Builder::new().spawn(|| thread.run())?);
         Ok(())

@@ -40,6 +40,7 @@ mod sampling;
 mod table;
 #[cfg(test)]
 mod tests;
+pub(crate) mod text;
 mod trees;
 
 pub use archived::{ARCHIVED, archive_cases, read_archived};
@@ -51,7 +52,6 @@ pub use differences::{Difference, Ratio};
 pub use experience::{Experience, PastCase};
 pub use nearest::NearestWinners;
 pub use portfolio::FixedPortfolio;
-pub(crate) use ratios::written;
 pub use replay::{COST_MODEL, ReplayError, Replayed, likeliest, replay};
 pub use result::{CaseResult, Oracle, Picks, ResultError, TimedProgram, read_cases};
 pub use sampled::{Sampled, SampledCase, SampledRow, SampledTable, WhichTokens};

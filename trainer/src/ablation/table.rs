@@ -2,13 +2,12 @@
 
 use std::fmt;
 
-use comfy_table::Table as TextTable;
-use comfy_table::presets::ASCII_MARKDOWN;
 use serde::{Deserialize, Serialize};
 use sparserl_core::outcome::Regime;
 use sparserl_core::results::Interval;
 
-use crate::evaluation::{COST_MODEL, CaseResult, Table, written};
+use crate::evaluation::text::{table, written};
+use crate::evaluation::{COST_MODEL, CaseResult, Table};
 
 /// How the network of one variant or improvement and one seed chooses among what was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -98,9 +97,7 @@ impl AblationTable {
 
 impl fmt::Display for AblationTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut table = TextTable::new();
-        table.load_style(ASCII_MARKDOWN);
-        table.set_header([
+        let mut table = table([
             "task",
             "cache",
             "variant",

@@ -5,13 +5,12 @@
 
 use std::fmt;
 
-use comfy_table::Table as TextTable;
-use comfy_table::presets::ASCII_MARKDOWN;
 use serde::Serialize;
 use sparserl_core::outcome::Regime;
 use sparserl_core::results::{Interval, geometric_mean};
 
-use super::ratios::{BEST_OF, ratios, written};
+use super::ratios::{BEST_OF, interval_of, ratios};
+use super::text::{table, written};
 use super::{COST_MODEL, CaseResult};
 
 /// One chooser against another on one task in one regime, on the matrices that both were asked for.
@@ -104,19 +103,21 @@ impl Difference {
         (chooser, against): (&str, &str),
         results: &[&CaseResult],
     ) -> Option<Self> {
-        let pair = |result: &&CaseResult| -> Option<(String, [f64; BEST_OF.len()])> {
-            let (family, ours, _) = ratios(result, regime, chooser)?;
-            let (_, theirs, _) = ratios(result, regime, against)?;
-            let logarithm = |place: usize| (ours[place] / theirs[place]).ln();
-            Some((family.to_owned(), std::array::from_fn(logarithm)))
-        };
-        let pairs: Vec<(String, [f64; BEST_OF.len()])> = results.iter().filter_map(pair).collect();
+        let mut pairs = Vec::new();
+        for result in results {
+            let ours = ratios(result, regime, chooser);
+            if let Some(((family, ours, _), (_, theirs, _))) =
+                ours.zip(ratios(result, regime, against))
+            {
+                pairs.push((family, ours, theirs));
+            }
+        }
         let ratio = |place: usize| {
-            let logarithms = || pairs.iter().map(|(family, all)| (family.as_str(), all[place]));
-            Some(Ratio {
-                mean: geometric_mean(logarithms().map(|(_, logarithm)| logarithm.exp()))?,
-                interval: Interval::over_families(logarithms()).map(Interval::exp),
-            })
+            let of_family = || {
+                pairs.iter().map(|(family, ours, theirs)| (*family, ours[place] / theirs[place]))
+            };
+            let mean = geometric_mean(of_family().map(|(_, ratio)| ratio))?;
+            Some(Ratio { mean, interval: interval_of(of_family()) })
         };
         Some(Self {
             task: task.to_owned(),
@@ -135,9 +136,7 @@ pub(super) struct DifferenceTable<'d>(pub(super) &'d [Difference]);
 
 impl fmt::Display for DifferenceTable<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut table = TextTable::new();
-        table.load_style(ASCII_MARKDOWN);
-        table.set_header([
+        let mut table = table([
             "task",
             "cache",
             "chooser",

@@ -1,4 +1,4 @@
-//! How near a chooser's picks come to the oracle on one matrix, and intervals as tables have them.
+//! How near a chooser's picks come to the oracle on one matrix, and the interval over many.
 
 use sparserl_core::outcome::Regime;
 use sparserl_core::results::Interval;
@@ -29,7 +29,11 @@ pub(super) fn ratios<'r>(
     Some((&result.family, BEST_OF.map(best_of), right))
 }
 
-/// An interval as tables have it; nothing where there is none.
-pub(crate) fn written(interval: Option<Interval>) -> String {
-    interval.map_or_else(String::new, |Interval { low, high }| format!("{low:.3} to {high:.3}"))
+/// The interval of the geometric mean of some ratios, each with its family, as
+/// [`Interval::over_families`] has that of a mean.
+pub(super) fn interval_of<'f>(
+    ratios: impl IntoIterator<Item = (&'f str, f64)>,
+) -> Option<Interval> {
+    let logarithms = ratios.into_iter().map(|(family, ratio)| (family, ratio.ln()));
+    Interval::over_families(logarithms).map(Interval::exp)
 }

@@ -3,10 +3,10 @@
 
 use std::fmt;
 
-use comfy_table::Table as TextTable;
-use comfy_table::presets::ASCII_MARKDOWN;
 use serde::{Deserialize, Serialize};
 use sparserl_core::results::{Counts, Interval, PassAt, pass_at_k};
+
+use super::text::table;
 
 /// What became of the programs that policies wrote for one matrix and task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -140,14 +140,12 @@ impl SampledRow {
 
 impl fmt::Display for SampledTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut table = TextTable::new();
-        table.load_style(ASCII_MARKDOWN);
         let tries: Vec<u32> =
             self.rows.first().map_or_else(Vec::new, |row| row.pass.iter().map(|p| p.k).collect());
         let fixed =
             ["task", "policy", "tokens", "matrices", "compiled", "right", "95 %", "distinct"];
         let header = fixed.iter().map(ToString::to_string);
-        table.set_header(header.chain(tries.iter().map(|k| format!("pass@{k}"))));
+        let mut table = table(header.chain(tries.iter().map(|k| format!("pass@{k}"))));
         let percent = |share: f64| format!("{:.1} %", 100.0 * share);
         for row in &self.rows {
             let interval = row.interval.map_or_else(String::new, |interval| {

@@ -3,14 +3,13 @@
 
 use std::fmt;
 
-use comfy_table::Table as TextTable;
-use comfy_table::presets::ASCII_MARKDOWN;
 use serde::Serialize;
 use sparserl_core::outcome::Regime;
 use sparserl_core::results::{Interval, geometric_mean};
 
 use super::differences::DifferenceTable;
-use super::ratios::{BEST_OF, ratios, written};
+use super::ratios::{BEST_OF, interval_of, ratios};
+use super::text::{table, written};
 use super::{CaseResult, Difference};
 
 /// A pick this close to the oracle's time counts as the oracle's.
@@ -91,7 +90,7 @@ impl Row {
         let [one, two, four, eight] = std::array::from_fn(|place| {
             geometric_mean(cases.iter().map(|(_, ratios, _)| ratios[place]))
         });
-        let logarithms = cases.iter().map(|(family, ratios, _)| (*family, ratios[0].ln()));
+        let of_family = cases.iter().map(|(family, ratios, _)| (*family, ratios[0]));
         Some(Self {
             task: task.to_owned(),
             regime,
@@ -99,7 +98,7 @@ impl Row {
             matrices,
             wrong: cases.iter().filter(|(_, _, right)| !right).count(),
             best_of: [one?, two?, four?, eight?],
-            interval: Interval::over_families(logarithms).map(Interval::exp),
+            interval: interval_of(of_family),
             close: firsts.iter().filter(|ratio| **ratio >= CLOSE).count() as f64 / matrices as f64,
             tenth: firsts.get(matrices / 10).copied().unwrap_or(least),
             least,
@@ -109,9 +108,7 @@ impl Row {
 
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut table = TextTable::new();
-        table.load_style(ASCII_MARKDOWN);
-        table.set_header([
+        let mut table = table([
             "task",
             "cache",
             "chooser",

@@ -2,21 +2,12 @@
 
 use std::fmt;
 
-use comfy_table::Table as TextTable;
-use comfy_table::presets::ASCII_MARKDOWN;
-
+use super::super::text::table;
 use super::{Calibration, Errors};
 
 /// One line for each of some calibrations.
 #[derive(Clone, Copy, Debug)]
 pub struct CalibrationTable<'c>(pub &'c [Calibration]);
-
-fn table<const COLUMNS: usize>(header: [&str; COLUMNS]) -> TextTable {
-    let mut table = TextTable::new();
-    table.load_style(ASCII_MARKDOWN);
-    table.set_header(header);
-    table
-}
 
 /// A number of doublings that has a direction.
 fn signed(number: f64) -> String {
