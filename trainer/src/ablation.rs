@@ -42,6 +42,9 @@ pub struct Ablations {
     /// relative to this one. Its outcomes are those of the dataset.
     #[serde(default)]
     pub reinforcement: Option<PathBuf>,
+    /// The same where a GPU measures what networks write.
+    #[serde(default)]
+    pub measured_reinforcement: Option<PathBuf>,
     /// What is compared of it.
     #[serde(default)]
     pub improvements: Vec<Improvement>,
@@ -194,7 +197,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::configuration;
+    use crate::configuration::{self, Contests, Samples, Tabulated};
     use crate::reinforcement::DecodingMode;
 
     fn whole() -> Vec<(Stage, StageConfig)> {
@@ -236,10 +239,40 @@ mod tests {
     }
 
     #[test]
+    fn what_the_shipped_tables_name_is_there() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let tabulated: Tabulated =
+            configuration::read_checked(&root.join("tables.toml"), Tabulated::wrong).unwrap();
+        let ablations: Ablations =
+            configuration::read_checked(&root.join(tabulated.ablations), Ablations::wrong).unwrap();
+        assert_eq!(ablations.split, Split::NoReal);
+        assert!(ablations.seeds.len() >= 3);
+        let contests: Contests =
+            configuration::read_checked(&root.join(tabulated.evaluation), Contests::wrong).unwrap();
+        assert!(contests.matrices >= 200);
+        for samples in tabulated.samples {
+            let samples: Samples =
+                configuration::read_checked(&root.join(samples), Samples::wrong).unwrap();
+            assert!(samples.matrices >= 200 && samples.corpus.share_of_real == 1.0);
+        }
+        assert!(
+            Tabulated {
+                samples: Vec::new(),
+                ..configuration::read(&root.join("tables.toml")).unwrap()
+            }
+            .wrong()
+            .is_some()
+        );
+    }
+
+    #[test]
     fn the_shipped_improvements_differ_in_algorithm_or_reward_alone() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
         let path = folder.join("ablations.toml");
         let ablations: Ablations = configuration::read_checked(&path, Ablations::wrong).unwrap();
+        let measured = folder.join(ablations.measured_reinforcement.unwrap());
+        let measured = ReinforcementConfig::read(&measured).unwrap();
+        assert_eq!(measured.decoding, DecodingMode::Masked);
         let config = folder.join(ablations.reinforcement.unwrap());
         let whole = ReinforcementConfig::read(&config).unwrap();
         assert_eq!(whole.decoding, DecodingMode::Measured);

@@ -17,6 +17,7 @@ mod prepare;
 mod replay;
 mod stage;
 mod table;
+mod tables;
 mod train;
 
 use std::path::Path;
@@ -42,6 +43,7 @@ pub(crate) use prepare::Prepare;
 pub(crate) use replay::Replay;
 pub(crate) use stage::StageArgs;
 pub(crate) use table::Table;
+pub(crate) use tables::Tables;
 pub(crate) use train::Train;
 
 /// The real matrices of a folder; none where no folder is named.

@@ -190,6 +190,28 @@ impl Rounds {
     }
 }
 
+/// All that a policy is judged by. Paths are relative to the file that names them.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tabulated {
+    /// What parts of the training are compared: a configuration of
+    /// [`Ablations`](crate::ablation::Ablations). The networks of its first variant, and what is
+    /// improved of the first of them, are evaluated.
+    pub ablations: PathBuf,
+    /// What they are compared on beside a search: [`Contests`].
+    pub evaluation: PathBuf,
+    /// What is drawn from them: each a configuration of [`Samples`].
+    pub samples: Vec<PathBuf>,
+}
+
+impl Tabulated {
+    /// What means nothing, if anything.
+    #[must_use]
+    pub fn wrong(&self) -> Option<&'static str> {
+        self.samples.is_empty().then_some("`samples` names no configuration of `pass-at-k`")
+    }
+}
+
 /// How a policy is trained from recordings.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -200,6 +222,11 @@ pub struct Training {
     pub split: Split,
     /// The stages, each from the network of the one before.
     pub stages: Vec<TrainingStage>,
+    /// How the last stage's network is improved by what becomes of the programs that it writes: a
+    /// configuration of a [`ReinforcementConfig`](crate::reinforcement::ReinforcementConfig),
+    /// relative to the file that names it.
+    #[serde(default)]
+    pub reinforcement: Option<PathBuf>,
 }
 
 /// A stage of a [`Training`].
@@ -373,6 +400,7 @@ mod tests {
             read_checked(path, Contests::wrong).err(),
             read_checked(path, Samples::wrong).err(),
             read_checked(path, Rounds::wrong).err(),
+            read_checked(path, Tabulated::wrong).err(),
             read_checked(path, |_: &Training| None).err(),
         ];
         let lines = errors.into_iter().flatten().map(|error| error.to_string());

@@ -12,7 +12,7 @@ use sparserl_core::message;
 
 use commands::{
     Ablate, Archive, Collect, Evaluate, Export, FitCost, Iterate, PassAtK, Portfolio, Ppo, Prepare,
-    Replay, SERVE, StageArgs, Table, Train,
+    Replay, SERVE, StageArgs, Table, Tables, Train,
 };
 use sparserl_trainer::configuration::Stage;
 
@@ -43,7 +43,7 @@ enum Command {
     /// Keep recordings in little space, medians in the place of samples; and, beside them, the
     /// results of an evaluation.
     Archive(Archive),
-    /// Train a policy from recordings: prepare, all stages, export.
+    /// Train a policy from recordings: prepare, all stages, reinforcement where there is one, export.
     ///
     /// Started again, it goes on where it stopped.
     Train(Train),
@@ -71,7 +71,8 @@ enum Command {
     Evaluate(Evaluate),
     /// Train a policy without some of its parts, and say what each of them brings.
     ///
-    /// Started again, it goes on where it stopped.
+    /// Any number of processes may share one folder, each at work on a network of its own: one for
+    /// each GPU, or several where networks are small. Started again, it goes on where it stopped.
     Ablate(Ablate),
     /// Sample programs from policies, under the mask and freely, and say how many compile and are
     /// right: pass@k.
@@ -87,6 +88,12 @@ enum Command {
     Replay(Replay),
     /// Make the table of an evaluation again, from what its choosers picked.
     Table(Table),
+    /// Make all tables that a policy is judged by, with a GPU: what parts of its training bring,
+    /// what it chooses beside a search, and how many of its programs are right.
+    ///
+    /// It prepares a dataset and does the work of `ablate`, `evaluate` and `pass-at-k`, each in a
+    /// folder of its own. Started again, it goes on where it stopped.
+    Tables(Tables),
     /// A process of another command.
     #[command(hide = true, name = SERVE)]
     Serve {
@@ -115,6 +122,7 @@ fn main() -> ExitCode {
         Command::Export(args) => args.run(),
         Command::Replay(args) => args.run(),
         Command::Table(args) => args.run(),
+        Command::Tables(args) => args.run(),
         Command::FitCost(args) => args.run(),
         Command::Serve { role } => sparserl_gpu::serve::serve(&role).map_err(Into::into),
     };

@@ -9,6 +9,8 @@
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
 use std::time::{Duration, SystemTime};
 
 /// The shards of one piece of work.
@@ -156,6 +158,22 @@ impl Claim {
         }
     }
 
+    /// Does something for which the claim is renewed after each such time.
+    pub fn renew_while<T>(&self, every: Duration, work: impl FnOnce() -> T) -> T {
+        let (working, ended) = mpsc::channel::<()>();
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                while ended.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
+                    // One that cannot be renewed is lost to another process, which does no harm.
+                    let _ = self.renew();
+                }
+            });
+            let done = work();
+            drop(working);
+            done
+        })
+    }
+
     /// The shard is done, for good.
     ///
     /// # Errors
@@ -224,6 +242,20 @@ mod tests {
         assert!(Shards::open(folder.path(), 1, LEASE).unwrap().claim().unwrap().is_none());
         claim.finish().unwrap();
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_claim_of_one_who_is_at_work_is_not_taken_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || Shards::open(folder.path(), 1, Duration::from_millis(200)).unwrap();
+        let claim = open().claim().unwrap().unwrap();
+        claim.renew_while(Duration::from_millis(20), || {
+            thread::sleep(Duration::from_millis(500));
+            assert!(open().claim().unwrap().is_none());
+        });
+        // Nobody renews it any more.
+        thread::sleep(Duration::from_millis(500));
+        assert!(open().claim().unwrap().is_some());
     }
 
     #[test]

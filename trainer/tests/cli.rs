@@ -294,6 +294,16 @@ fn shipped_with(name: &str, replacements: &[(&str, &str)]) -> String {
     text
 }
 
+/// The shipped reinforcement by what is recorded, of two iterations.
+fn small_reinforcement() -> String {
+    let smaller = [
+        ("iterations = 100", "iterations = 2"),
+        ("cases = 16", "cases = 2"),
+        ("rollouts = 16", "rollouts = 4"),
+    ];
+    shipped_with("configurations/ppo-recorded.toml", &smaller)
+}
+
 /// The shipped training, of two steps a stage and a small network.
 fn small_stages(folder: &Path) {
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -326,6 +336,22 @@ fn one_command_trains_a_policy_from_recordings_that_can_be_used() {
     let model = Model::read(&output.join("policy")).unwrap();
     assert_eq!(model.description().name, "learned");
     OnnxPolicy::open(&model, &Engine::Embedded).unwrap();
+    // Reinforcement goes on from the last stage, and what comes of it is the policy.
+    let (reinforced, improved) = (path("reinforced.toml"), path("improved"));
+    fs::write(path("recorded.toml"), small_reinforcement()).unwrap();
+    let text = fs::read_to_string(&config).unwrap();
+    fs::write(&reinforced, format!("reinforcement = \"recorded.toml\"\n{text}")).unwrap();
+    let arguments_of_it: [&Path; 5] =
+        [&reinforced, "--recordings".as_ref(), &recorded, "--output".as_ref(), &improved];
+    let (code, _, said) = run("train", &arguments_of_it);
+    assert_eq!(code, Some(0), "{said}");
+    let by = |folder: &str| ModelFile::read(&improved.join(folder).join("model.safetensors"));
+    assert_ne!(by("ppo").unwrap().fingerprint(), by("value").unwrap().fingerprint());
+    let other = Model::read(&improved.join("policy")).unwrap();
+    assert_ne!(other.description().version(), model.description().version());
+    let on_gpu = [&arguments[..], &["--measure-on=0".as_ref()]].concat();
+    let (code, _, said) = run("train", &on_gpu);
+    assert!(code == Some(1) && said.contains("has no `reinforcement`"), "{said}");
     // What has to be measured needs a GPU, and says so before it leaves anything behind.
     let (value, iterated) = (output.join("value/model.safetensors"), path("iterated"));
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("iterate.toml");
@@ -341,6 +367,12 @@ fn one_command_trains_a_policy_from_recordings_that_can_be_used() {
     let (code, _, said) = run("iterate", &arguments_of_rounds);
     assert!(code == Some(1) && said.lines().count() == 1, "{said}");
     assert!(said.starts_with("error: ") && !iterated.exists(), "{said}");
+    let (tables, tabulated) = (path("tabulated"), shipped.with_file_name("tables.toml"));
+    let arguments_of_tables: [&Path; 5] =
+        [&tabulated, "--recordings".as_ref(), &recorded, "-o".as_ref(), &tables];
+    let (code, _, said) = run("tables", &arguments_of_tables);
+    assert!(code == Some(1) && said.lines().count() == 1, "{said}");
+    assert!(said.starts_with("error: ") && !tables.exists(), "{said}");
     // Another split that the dataset does not have, and sizes that are no network's.
     let dataset = output.join("dataset");
     for (from, to, says) in [
@@ -456,21 +488,28 @@ fn parts_of_a_training_are_left_out_and_the_rest_is_compared() {
          [[improvements]]\nname = \"RLOO\"\nalgorithm = \"rloo\"\nreward = \"tiered\"\n"
     );
     fs::write(&config, &text).unwrap();
-    let smaller = [
-        ("iterations = 100", "iterations = 2"),
-        ("cases = 16", "cases = 2"),
-        ("rollouts = 16", "rollouts = 4"),
-    ];
-    let recorded = shipped_with("configurations/ppo-recorded.toml", &smaller);
-    fs::write(path("recorded.toml"), recorded).unwrap();
+    fs::write(path("recorded.toml"), small_reinforcement()).unwrap();
     let arguments: [&Path; 3] = [&path("recorded"), "--output".as_ref(), &dataset];
     assert_eq!(run("prepare", &arguments).0, Some(0));
     let ablate = || {
         let dataset = ["--dataset".as_ref(), dataset.as_path()];
         run("ablate", &[&config, dataset[0], dataset[1], "--output".as_ref(), &output])
     };
-    let (code, shown, said) = ablate();
-    assert_eq!(code, Some(0), "{said}");
+    // Two processes share the networks: each is made once.
+    let both: Vec<_> = std::thread::scope(|scope| {
+        let processes: Vec<_> = (0..2).map(|_| scope.spawn(ablate)).collect();
+        processes.into_iter().map(|process| process.join().unwrap()).collect()
+    });
+    for (code, _, said) in &both {
+        assert_eq!(*code, Some(0), "{said}");
+    }
+    let (code, shown, rest) = ablate();
+    assert_eq!(code, Some(0), "{rest}");
+    let made: Vec<&str> = both.iter().map(|(_, _, said)| said.as_str()).chain([&*rest]).collect();
+    for network in ["all, seed 1:", "no SFT, seed 2:", "RLOO, seed 1:", "RLOO, seed 2:"] {
+        assert_eq!(made.concat().matches(network).count(), 1, "{network} {made:?}");
+    }
+    assert!(made[..2].iter().all(|said| said.contains("seed")), "one did all: {made:?}");
     let table: serde_json::Value =
         serde_json::from_slice(&fs::read(output.join("table.json")).unwrap()).unwrap();
     for (variant, seeds) in [

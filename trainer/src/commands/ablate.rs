@@ -1,5 +1,5 @@
 //! `ablate`: trains variants of a training and improvements of its network, and compares what they
-//! choose.
+//! choose. Processes share the networks through the folder of the results.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,13 +12,15 @@ use sparserl_trainer::corpus::{RealMatrices, Role, Split};
 use sparserl_trainer::dataset::Dataset;
 use sparserl_trainer::network::{Compute, Modalities, ModelFile, NetworkPolicy, Processor};
 use sparserl_trainer::reinforcement::{Known, RecordedOutcomes, ReinforcementConfig};
+use sparserl_trainer::shards::Shards;
 use sparserl_trainer::stages::{MODEL, StageConfig};
 
-use super::ppo::improve;
+use super::measuring::duration;
+use super::ppo::{OutcomeSource, improve};
 use super::replay::choices;
 use super::stage::train;
 use super::train::{INTERRUPTED, read_stages};
-use super::{real_matrices, results_folder, write_json};
+use super::{Measuring, real_matrices, results_folder, write_json};
 use crate::console::{print, say};
 
 #[derive(clap::Args)]
@@ -37,8 +39,17 @@ pub(crate) struct Ablate {
     /// Folder of the real matrices that are trained on, with their `MANIFEST.tsv`.
     #[arg(long)]
     real: Option<PathBuf>,
+    /// What becomes of the programs that are written in improvements; as the dataset has it,
+    /// without a GPU.
+    #[command(flatten)]
+    outcomes: OutcomeSource,
+    /// Minutes after which a network of a process that was lost is given to another.
+    #[arg(long, value_name = "MINUTES", default_value_t = LEASE)]
+    lease: u64,
 }
 
+/// Minutes.
+const LEASE: u64 = 5;
 /// What a network picks, in its folder.
 const PICKS: &str = "picks.json";
 
@@ -63,14 +74,33 @@ struct AskedOfOne<'a> {
 struct AskedOfImprovement<'a> {
     config: &'a ReinforcementConfig,
     from: &'a str,
+    measured: bool,
 }
 
 impl Ablate {
+    /// The ablations of a dataset in a folder, improvements by what a GPU measures.
+    pub(super) fn measured(
+        configuration: PathBuf,
+        [dataset, output]: [PathBuf; 2],
+        device: Compute,
+        measuring: &Measuring,
+    ) -> Self {
+        let real = measuring.real_folder().map(Path::to_path_buf);
+        let outcomes = OutcomeSource::measured(measuring.device);
+        Self { configuration, dataset, output, device, real, outcomes, lease: LEASE }
+    }
+
     pub(crate) fn run(&self) -> anyhow::Result<()> {
         let ablations: Ablations =
             configuration::read_checked(&self.configuration, Ablations::wrong)?;
         let training = self.configuration.with_file_name("").join(&ablations.training);
-        let (_, whole) = read_stages(&training)?;
+        let (of_all, whole) = read_stages(&training)?;
+        anyhow::ensure!(
+            of_all.reinforcement.is_none(),
+            "`{}` has a `reinforcement`: name a training without, and what improves its network as \
+             `improvements`",
+            training.display()
+        );
         self.device.check()?;
         let dataset = Dataset::read(&self.dataset)?;
         let roles = dataset.roles(&ablations.split)?;
@@ -90,7 +120,9 @@ impl Ablate {
                 self.configuration.display()
             );
         }
-        let reinforcement = ablations.reinforcement.as_ref().map(|path| {
+        let measured = ablations.measured_reinforcement.as_ref();
+        let measured = measured.filter(|_| self.outcomes.measure_on.is_some());
+        let reinforcement = measured.or(ablations.reinforcement.as_ref()).map(|path| {
             ReinforcementConfig::read(&self.configuration.with_file_name("").join(path))
         });
         let reinforcement = reinforcement.transpose()?;
@@ -98,44 +130,138 @@ impl Ablate {
         let asked =
             Asked { whole: &whole, split: &ablations.split, dataset: dataset.fingerprint() };
         results_folder(&self.output, &asked)?;
-        let mut results = Vec::new();
-        let mut keep = |result| -> anyhow::Result<()> {
-            results.push(result);
-            write_json(&self.output.join("table.json"), &AblationTable::new(&results))
-        };
         // One seed of all variants before the next: there is something to compare soon.
         for &seed in &ablations.seeds {
             for variant in &ablations.variants {
-                keep(self.result(&ablations, variant, &whole, seed, &dataset)?)?;
+                self.make(&variant.name, seed, &AskedOfOne { variant, seed }, &ablations, || {
+                    self.train(&ablations, variant, &whole, seed, &dataset)
+                })?;
             }
-            let (Some(config), Some(first)) = (&reinforcement, ablations.variants.first()) else {
-                continue;
-            };
+            let Some(config) = &reinforcement else { continue };
+            let Some(first) = self.model(&ablations, &whole, seed)? else { continue };
             for improvement in &ablations.improvements {
                 let config = improvement.config(config, &ablations.split, seed);
-                let first = (first, whole.as_slice());
-                keep(self.improved(improvement, &config, first, (&dataset, &real))?)?;
+                let (from, measured) = (&first.fingerprint(), self.outcomes.measure_on.is_some());
+                let asked = AskedOfImprovement { config: &config, from, measured };
+                self.make(&improvement.name, seed, &asked, &ablations, || {
+                    self.improve(improvement, &config, &first, (&dataset, &real))
+                })?;
             }
         }
-        print(&AblationTable::new(&results).to_string())?;
+        let (table, networks) = self.table(&ablations)?;
+        print(&table.to_string())?;
+        let all = ablations.seeds.len() * (ablations.variants.len() + ablations.improvements.len());
+        if networks < all {
+            say(&format!(
+                "{networks} of {all} networks are there; other processes are at work on the rest, or \
+                 were lost less than {} minutes ago",
+                self.lease
+            ));
+        }
         Ok(())
     }
 
-    /// What the network of a variant and seed chooses, which is trained where it was not before.
-    fn result(
+    /// Has a network made and asked, in a folder of its own, unless it was before or another process
+    /// is at work on it.
+    fn make(
+        &self,
+        name: &str,
+        seed: u64,
+        asked: &impl Serialize,
+        ablations: &Ablations,
+        make: impl FnOnce() -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let folder = self.folder(name, seed);
+        results_folder(&folder, asked)?;
+        // Whoever holds its only shard is at work on it.
+        let lease = duration(self.lease);
+        let Some(claim) = Shards::open(&folder.join("shards"), 1, lease)?.claim()? else {
+            return Ok(());
+        };
+        if read(&folder)?.is_some() {
+            return Ok(());
+        }
+        say(&format!("{name}, seed {seed}:"));
+        claim.renew_while(lease / 4, make)?;
+        drop(claim);
+        let (table, _) = self.table(ablations)?;
+        write_json(&self.output.join("table.json"), &table)
+    }
+
+    /// The network of the first variant, which improvements go on from, where it is trained.
+    fn model(
+        &self,
+        ablations: &Ablations,
+        whole: &[(Stage, StageConfig)],
+        seed: u64,
+    ) -> anyhow::Result<Option<ModelFile>> {
+        let Some(first) = ablations.variants.first() else { return Ok(None) };
+        if read(&self.folder(&first.name, seed))?.is_none() {
+            return Ok(None);
+        }
+        Ok(Some(ModelFile::read(&self.path(first, whole, seed)?)?))
+    }
+
+    /// Where the network of a variant is, once it is trained.
+    fn path(
+        &self,
+        variant: &Variant,
+        whole: &[(Stage, StageConfig)],
+        seed: u64,
+    ) -> anyhow::Result<PathBuf> {
+        let last = whole.iter().rev().find(|(stage, _)| !variant.without.contains(stage));
+        let (stage, _) = last.with_context(|| format!("`{}` has no stage", variant.name))?;
+        Ok(self.folder(&variant.name, seed).join(stage.to_string()).join(MODEL))
+    }
+
+    /// The networks of the first variant from all seeds, and those that are improved from the first
+    /// seed; by their names and seeds.
+    pub(super) fn trained(
+        &self,
+        ablations: &Ablations,
+        whole: &[(Stage, StageConfig)],
+    ) -> anyhow::Result<[Vec<(String, PathBuf)>; 2]> {
+        let named = |name: &str, seed: u64| format!("{name} {seed}");
+        let (mut whole_ones, mut improved) = (Vec::new(), Vec::new());
+        for &seed in &ablations.seeds {
+            if let Some(first) = ablations.variants.first() {
+                whole_ones.push((named(&first.name, seed), self.path(first, whole, seed)?));
+            }
+        }
+        if let Some(&seed) = ablations.seeds.first() {
+            improved.extend(ablations.improvements.iter().map(|improvement| {
+                let path = self.folder(&improvement.name, seed).join(MODEL);
+                (named(&improvement.name, seed), path)
+            }));
+        }
+        Ok([whole_ones, improved])
+    }
+
+    /// The table of the networks that there are, and how many they are.
+    fn table(&self, ablations: &Ablations) -> anyhow::Result<(AblationTable, usize)> {
+        let variants = ablations.variants.iter().map(|variant| &variant.name);
+        let names =
+            variants.chain(ablations.improvements.iter().map(|improvement| &improvement.name));
+        let names: Vec<&String> = names.collect();
+        let mut results = Vec::new();
+        for &seed in &ablations.seeds {
+            for name in &names {
+                results.extend(read(&self.folder(name, seed))?);
+            }
+        }
+        Ok((AblationTable::new(&results), results.len()))
+    }
+
+    /// Trains the network of a variant and seed, and has it choose.
+    fn train(
         &self,
         ablations: &Ablations,
         variant: &Variant,
         whole: &[(Stage, StageConfig)],
         seed: u64,
         dataset: &Dataset,
-    ) -> anyhow::Result<SeedResult> {
+    ) -> anyhow::Result<()> {
         let folder = self.folder(&variant.name, seed);
-        results_folder(&folder, &AskedOfOne { variant, seed })?;
-        if let Some(known) = read(&folder)? {
-            return Ok(known);
-        }
-        say(&format!("{}, seed {seed}:", variant.name));
         let mut from: Option<PathBuf> = None;
         for (stage, config) in ablations.stages(variant, whole, seed) {
             let (begin, place) = (from.as_deref(), folder.join(stage.to_string()));
@@ -147,31 +273,25 @@ impl Ablate {
         choose(name, &model, (dataset, &ablations.split), &folder)
     }
 
-    /// What the network of the first variant chooses when it was improved, which it is where it was
-    /// not before.
-    fn improved(
+    /// Improves the network of the first variant, and has it choose.
+    fn improve(
         &self,
         improvement: &Improvement,
         config: &ReinforcementConfig,
-        (first, whole): (&Variant, &[(Stage, StageConfig)]),
+        from: &ModelFile,
         (dataset, real): (&Dataset, &RealMatrices),
-    ) -> anyhow::Result<SeedResult> {
-        let seed = config.seed;
-        let last = whole.iter().rev().find(|(stage, _)| !first.without.contains(stage));
-        let (stage, _) = last.with_context(|| format!("`{}` has no stage", first.name))?;
-        let from = self.folder(&first.name, seed).join(stage.to_string()).join(MODEL);
-        let file = ModelFile::read(&from)?;
-        let folder = self.folder(&improvement.name, seed);
-        results_folder(&folder, &AskedOfImprovement { config, from: &file.fingerprint() })?;
-        if let Some(known) = read(&folder)? {
-            return Ok(known);
-        }
-        say(&format!("{}, seed {seed}:", improvement.name));
-        let given = (config, dataset, &file, real);
-        let outcomes = RecordedOutcomes::new(Known::of_dataset(dataset));
-        let improved = improve(given, outcomes, &folder, self.device, None)?;
+    ) -> anyhow::Result<()> {
+        let folder = self.folder(&improvement.name, config.seed);
+        let given = (config, dataset, from, real);
+        let improved = match self.outcomes.measure_on {
+            Some(_) => self.outcomes.improve(given, &[], &folder, self.device, None)?,
+            None => {
+                let outcomes = RecordedOutcomes::new(Known::of_dataset(dataset));
+                improve(given, outcomes, &folder, self.device, None)?
+            }
+        };
         anyhow::ensure!(improved.complete, INTERRUPTED);
-        let name = (improvement.name.as_str(), Modalities::ALL, seed);
+        let name = (improvement.name.as_str(), Modalities::ALL, config.seed);
         choose(name, &improved.path, (dataset, &config.split), &folder)
     }
 
@@ -187,14 +307,13 @@ fn choose(
     model: &Path,
     (dataset, split): (&Dataset, &Split),
     folder: &Path,
-) -> anyhow::Result<SeedResult> {
+) -> anyhow::Result<()> {
     let model = ModelFile::read(model)?;
     let network = NetworkPolicy::<Processor>::new(&model, shown, Default::default());
     let replayed = choices(dataset, split, &[(name.to_owned(), network)])?;
     let cases = replayed.into_iter().map(|case| case.result).collect();
     let result = SeedResult { variant: name.to_owned(), seed, cases };
-    write_json(&folder.join(PICKS), &result)?;
-    Ok(result)
+    write_json(&folder.join(PICKS), &result)
 }
 
 /// What was chosen before, if anything.

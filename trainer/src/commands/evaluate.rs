@@ -63,6 +63,16 @@ struct Asked<'a> {
 }
 
 impl Evaluate {
+    /// Networks beside all else that has learned from a dataset.
+    pub(super) fn of(
+        configuration: PathBuf,
+        dataset: PathBuf,
+        model: Vec<PathBuf>,
+        measuring: Measuring,
+    ) -> Self {
+        Self { configuration, dataset, model, list: None, recorded: Vec::new(), measuring }
+    }
+
     pub(crate) fn run(&self) -> anyhow::Result<()> {
         let settings: Contests = configuration::read_checked(&self.configuration, Contests::wrong)?;
         let real = self.measuring.real()?;

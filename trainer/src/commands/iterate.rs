@@ -72,6 +72,11 @@ impl Iterate {
         let settings: Rounds = configuration::read_checked(&self.configuration, Rounds::wrong)?;
         let training = self.configuration.with_file_name("").join(&settings.training);
         let (training, stages) = read_stages(&training)?;
+        anyhow::ensure!(
+            training.reinforcement.is_none(),
+            "`{}`: the training of a round has no `reinforcement`",
+            settings.training.display()
+        );
         self.train_on.check()?;
         if self.from.is_some() {
             // It is needed only when hours of measuring are over.

@@ -61,6 +61,12 @@ struct Asked<'a> {
 }
 
 impl PassAtK {
+    /// What networks write, judged on a GPU.
+    pub(super) fn of(configuration: PathBuf, model: Vec<PathBuf>, measuring: Measuring) -> Self {
+        let ep = ExecutionProvider::Cpu;
+        Self { configuration, model, emulate: false, onnxruntime: None, ep, measuring }
+    }
+
     pub(crate) fn run(&self) -> anyhow::Result<()> {
         let settings: Samples = configuration::read_checked(&self.configuration, Samples::wrong)?;
         let engine = self.engine()?;

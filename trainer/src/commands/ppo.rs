@@ -37,12 +37,8 @@ pub(crate) struct Ppo {
     /// is in them is measured again.
     #[arg(long, value_name = "FOLDER", num_args = 1.., required_unless_present = "measure_on")]
     recordings: Vec<PathBuf>,
-    /// Number of the GPU to measure on.
-    #[arg(long, value_name = "NUMBER")]
-    measure_on: Option<u32>,
-    /// Cases for which kernels are made at the same time, while others are measured.
-    #[arg(long, value_name = "CASES", default_value = "12")]
-    ahead: NonZeroUsize,
+    #[command(flatten)]
+    outcomes: OutcomeSource,
     /// Begin no iteration after so many minutes; started again, it goes on.
     #[arg(long, value_name = "MINUTES")]
     minutes: Option<u64>,
@@ -58,6 +54,20 @@ pub(crate) struct Ppo {
     device: Compute,
 }
 
+/// What says what becomes of a program.
+#[derive(clap::Args)]
+pub(super) struct OutcomeSource {
+    /// Number of the GPU to measure on what a policy writes.
+    #[arg(long, value_name = "NUMBER")]
+    pub(super) measure_on: Option<u32>,
+    /// Cases for which kernels are made at the same time, while others are measured.
+    #[arg(long, value_name = "CASES", default_value_t = AHEAD)]
+    ahead: NonZeroUsize,
+}
+
+/// Keeps a GPU at work, with sixteen cores.
+const AHEAD: NonZeroUsize = NonZeroUsize::new(12).unwrap();
+
 impl Ppo {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
         let mut config = ReinforcementConfig::read(&self.configuration)?;
@@ -66,27 +76,46 @@ impl Ppo {
         let dataset = Dataset::read(&self.dataset)?;
         let real = real_matrices(self.real.as_deref())?;
         let given = (&config, &dataset, &from, &real);
-        let deadline = after(self.minutes);
+        let (recordings, deadline) = (&self.recordings, after(self.minutes));
+        self.outcomes.improve(given, recordings, &self.output, self.device, deadline)?;
+        Ok(())
+    }
+}
+
+impl OutcomeSource {
+    /// A GPU.
+    pub(super) fn measured(device: u32) -> Self {
+        Self { measure_on: Some(device), ahead: AHEAD }
+    }
+
+    /// Improves a policy by what becomes of the programs that it writes, as measured or, without a
+    /// GPU, as recorded.
+    pub(super) fn improve(
+        &self,
+        given: (&ReinforcementConfig, &Dataset, &ModelFile, &RealMatrices),
+        recordings: &[PathBuf],
+        folder: &Path,
+        device: Compute,
+        deadline: Option<Instant>,
+    ) -> anyhow::Result<Improved> {
         let mut recorded = Vec::new();
-        for folder in &self.recordings {
+        for folder in recordings {
             recorded.extend(cases_of(folder)?);
         }
         let Some(number) = self.measure_on else {
             let outcomes = RecordedOutcomes::new(Known::of(&recorded));
-            improve(given, outcomes, &self.output, self.device, deadline)?;
-            return Ok(());
+            return improve(given, outcomes, folder, device, deadline);
         };
         let (evaluator, context) = open_gpu(number)?;
         let compiler = evaluator.compiler();
         // What an interrupted run has measured is known to the one that goes on.
-        let own = self.output.join("recordings");
+        let own = folder.join("recordings");
         let recorder = open_recorder(&own)?;
         recorded.extend(cases_of(&own)?);
         let known = Known::of(&recorded);
         let outcomes =
             MeasuredOutcomes::new((evaluator, compiler), (recorder, context), known, self.ahead);
-        improve(given, outcomes, &self.output, self.device, deadline)?;
-        Ok(())
+        improve(given, outcomes, folder, device, deadline)
     }
 }
 

@@ -3,13 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use sparserl_trainer::configuration::{self, Stage, Training, TrainingStage};
+use sparserl_trainer::configuration::{self, ConfigurationError, Stage, Training, TrainingStage};
 use sparserl_trainer::dataset::Dataset;
-use sparserl_trainer::network::Compute;
+use sparserl_trainer::network::{Compute, ModelFile};
+use sparserl_trainer::reinforcement::ReinforcementConfig;
 use sparserl_trainer::stages::StageConfig;
 
+use super::ppo::OutcomeSource;
 use super::stage::train;
-use super::{Export, Prepare};
+use super::{Export, Prepare, real_matrices};
 
 /// Nothing can be used yet.
 pub(super) const INTERRUPTED: &str = "interrupted: started again, it goes on";
@@ -31,11 +33,29 @@ pub(crate) struct Train {
     /// What to compute on: `cpu` or `cuda`.
     #[arg(long, default_value_t = Compute::Cpu)]
     device: Compute,
+    /// What becomes of the programs that are written where the training has a reinforcement; as
+    /// recorded, without a GPU.
+    #[command(flatten)]
+    outcomes: OutcomeSource,
 }
 
 impl Train {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
         let (training, stages) = read_stages(&self.configuration)?;
+        let reinforcement = training.reinforcement.as_ref().map(|path| {
+            let config =
+                ReinforcementConfig::read(&self.configuration.with_file_name("").join(path))?;
+            Ok::<_, ConfigurationError>(ReinforcementConfig {
+                split: training.split.clone(),
+                ..config
+            })
+        });
+        let reinforcement = reinforcement.transpose()?;
+        anyhow::ensure!(
+            reinforcement.is_some() || self.outcomes.measure_on.is_none(),
+            "`{}` has no `reinforcement`, for which alone something would be measured",
+            self.configuration.display()
+        );
         self.device.check()?;
         std::fs::create_dir_all(&self.output)
             .with_context(|| format!("cannot make `{}`", self.output.display()))?;
@@ -55,7 +75,16 @@ impl Train {
             let model = train((*stage, config), &known, begin, &folder, self.device)?;
             from = Some(model.context(INTERRUPTED)?);
         }
-        let model = from.context("the configuration has no stages")?;
+        let mut model = from.context("the configuration has no stages")?;
+        if let Some(config) = &reinforcement {
+            let (from, real) = (ModelFile::read(&model)?, real_matrices(self.real.as_deref())?);
+            let given = (config, &known, &from, &real);
+            let folder = self.output.join(config.algorithm.to_string());
+            let (recordings, device) = (&self.recordings, self.device);
+            let improved = self.outcomes.improve(given, recordings, &folder, device, None)?;
+            anyhow::ensure!(improved.complete, INTERRUPTED);
+            model = improved.path;
+        }
         let output = self.output.join("policy");
         Export { model, output, name: Some(training.name) }.run()
     }
