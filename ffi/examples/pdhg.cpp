@@ -8,18 +8,36 @@
 //
 //   c++ -std=c++20 pdhg.cpp $(pkg-config --cflags --libs sparserl) -lcudart -o pdhg && ./pdhg
 //
+// With -DWITH_CUSPARSE the same iterations then run with each of cuSPARSE's products, in graphs of
+// as many, and times are compared from the matrix in the host's memory on. cuSPARSE fuses nothing,
+// so that a projection is a kernel of its own behind the product, which takes nvcc:
+//
+//   nvcc -O2 -std=c++20 -DWITH_CUSPARSE pdhg.cpp pdhg_projection.cu
+//       $(pkg-config --cflags --libs sparserl) -lcusparse -o pdhg && ./pdhg
+//
 // Without a GPU it says which kernels were chosen, and solves nothing.
 #include <cuda_runtime_api.h>
 #include <sparserl.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
+#include <string>
 #include <string_view>
 #include <vector>
+
+#ifdef WITH_CUSPARSE
+#include "cusparse.hpp"
+
+// pdhg_projection.cu
+cudaError_t project(cudaStream_t stream, int n, const double *product, const double *step,
+                    const double *shift, const double *lower, const double *upper, double *z,
+                    double *extrapolated);
+#endif
 
 namespace {
 
@@ -35,22 +53,32 @@ void check(cudaError_t error) {
   std::exit(EXIT_FAILURE);
 }
 
-double *on_device(const std::vector<double> &vector) {
-  double *copy = nullptr;
-  const std::size_t bytes = vector.size() * sizeof(double);
-  check(cudaMalloc(reinterpret_cast<void **>(&copy), bytes));
-  check(cudaMemcpy(copy, vector.data(), bytes, cudaMemcpyHostToDevice));
-  return copy;
+// Seconds, by a clock that only goes forward.
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-void set(sparserl_options *options, std::int32_t option, std::string_view text) {
-  check(sparserl_options_set(options, option, text.data(), text.size()));
-}
+// A vector in device memory.
+struct Vector {
+  double *data = nullptr;
+  explicit Vector(int length, double number = 0) : Vector(std::vector<double>(length, number)) {}
+  explicit Vector(const std::vector<double> &from) {
+    check(cudaMalloc(reinterpret_cast<void **>(&data), from.size() * sizeof(double)));
+    put(from);
+  }
+  Vector(const Vector &) = delete;
+  Vector &operator=(const Vector &) = delete;
+  ~Vector() { cudaFree(data); }
 
-template <typename T>
-void set_number(sparserl_options *options, std::int32_t option, T number) {
-  check(sparserl_options_set(options, option, &number, sizeof number));
-}
+  void put(const std::vector<double> &from) {
+    check(cudaMemcpy(data, from.data(), from.size() * sizeof(double), cudaMemcpyHostToDevice));
+  }
+  std::vector<double> host(int length) const {
+    std::vector<double> copy(length);
+    check(cudaMemcpy(copy.data(), data, length * sizeof(double), cudaMemcpyDeviceToHost));
+    return copy;
+  }
+};
 
 // One epilogue serves both steps: project, and extrapolate for the other product.
 constexpr std::string_view PROJECTION = R"(
@@ -91,114 +119,228 @@ struct LinearProgram {
       offsets.push_back(static_cast<std::int32_t>(columns.size()));
     }
   }
+
+  sparserl_csr csr() const {
+    sparserl_csr csr{};
+    csr.rows = ROWS;
+    csr.cols = COLS;
+    csr.nnz = offsets[ROWS];
+    csr.row_offsets = offsets.data();
+    csr.column_indices = columns.data();
+    csr.values = values.data();
+    csr.value_type = SPARSERL_F64;
+    return csr;
+  }
+
+  // 0.9 / ||A||, of which the square is at most the largest row sum times the largest column sum.
+  double step_size() const {
+    std::vector<int> counts(COLS);
+    for (const std::int32_t column : columns) ++counts[column];
+    return 0.9 / std::sqrt(double(PER_ROW) * *std::max_element(counts.begin(), counts.end()));
+  }
+  std::vector<double> minus_cost() const {
+    std::vector<double> negated(COLS);
+    for (int i = 0; i < COLS; ++i) negated[i] = -cost[i];
+    return negated;
+  }
 };
 
-// False if the gap between the objective and its bound is not small in the end.
-bool solve(const LinearProgram &program, sparserl_plan *plan) {
-  const auto &[offsets, columns, values, cost, need] = program;
-  // ||A||^2 is at most the largest row sum times the largest column sum.
-  std::vector<int> counts(COLS);
-  for (const std::int32_t column : columns) ++counts[column];
-  const double norm = std::sqrt(double(PER_ROW) * *std::max_element(counts.begin(), counts.end()));
-  const double tau = 0.9 / norm, sigma = 0.9 / norm, one = 1, minus_one = -1;
-  std::vector<double> minus_cost(COLS);
-  for (int i = 0; i < COLS; ++i) minus_cost[i] = -cost[i];
-  constexpr double INFINITE = std::numeric_limits<double>::infinity();
-  double *x = on_device(std::vector<double>(COLS)), *y = on_device(std::vector<double>(ROWS));
-  double *x_next = on_device(std::vector<double>(COLS));
-  const User primal{on_device({tau}), on_device(minus_cost), on_device(std::vector<double>(COLS)),
-                    on_device(std::vector<double>(COLS, 1)), x_next};
-  const User dual{on_device({sigma}), on_device(need), on_device(std::vector<double>(ROWS)),
-                  on_device(std::vector<double>(ROWS, INFINITE)),
-                  on_device(std::vector<double>(ROWS))};
-
-  cudaStream_t stream;
-  cudaGraph_t graph;
-  cudaGraphExec_t iterations;
-  check(cudaStreamCreate(&stream));
-  check(sparserl_plan_wait(plan));  // A graph keeps the kernels that it was captured with.
-  check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
-  for (int i = 0; i < IN_GRAPH; ++i) {
-    check(sparserl_execute_op(plan, SPARSERL_OP_TRANSPOSE, stream, &one, y, &one, x, x, &primal));
-    check(sparserl_execute_op(plan, SPARSERL_OP_NONE, stream, &minus_one, x_next, &one, y, y,
-                              &dual));
+// The iterates, and what both steps are given besides.
+struct Pdhg {
+  explicit Pdhg(const LinearProgram &program)
+      : step_size(1, program.step_size()), minus_cost(program.minus_cost()), need(program.need) {
+    check(cudaStreamCreate(&stream));
   }
-  check(cudaStreamEndCapture(stream, &graph));
-  check(cudaGraphInstantiate(&iterations, graph, 0));
-  for (int i = 0; i < ITERATIONS / IN_GRAPH; ++i) check(cudaGraphLaunch(iterations, stream));
-  check(cudaStreamSynchronize(stream));
+  ~Pdhg() { cudaStreamDestroy(stream); }
 
-  std::vector<double> solution(COLS), prices(ROWS);
-  check(cudaMemcpy(solution.data(), x, COLS * sizeof(double), cudaMemcpyDeviceToHost));
-  check(cudaMemcpy(prices.data(), y, ROWS * sizeof(double), cudaMemcpyDeviceToHost));
+  void restart() {
+    x.put(std::vector<double>(COLS));
+    y.put(std::vector<double>(ROWS));
+  }
+
+  static constexpr double INFINITE = std::numeric_limits<double>::infinity();
+
+  cudaStream_t stream = nullptr;
+  // The step size is tau and sigma.
+  Vector step_size, minus_cost, need;
+  Vector x{COLS}, x_extrapolated{COLS}, x_lower{COLS}, x_upper{COLS, 1};
+  Vector y{ROWS}, y_extrapolated{ROWS}, y_lower{ROWS}, y_upper{ROWS, INFINITE};
+  User primal{step_size.data, minus_cost.data, x_lower.data, x_upper.data, x_extrapolated.data};
+  User dual{step_size.data, need.data, y_lower.data, y_upper.data, y_extrapolated.data};
+};
+
+void set(sparserl_options *options, std::int32_t option, std::string_view text) {
+  check(sparserl_options_set(options, option, text.data(), text.size()));
+}
+
+template <typename T>
+void set_number(sparserl_options *options, std::int32_t option, T number) {
+  check(sparserl_options_set(options, option, &number, sizeof number));
+}
+
+// Both steps by SparseRL, each a launch.
+class Fused {
+ public:
+  explicit Fused(const sparserl_csr &csr) {
+    sparserl_options *options = nullptr;
+    sparserl_matrix *matrix = nullptr;
+    check(sparserl_options_create(&options));
+    set_number<std::uint64_t>(options, SPARSERL_OPTION_EXPECTED_CALLS, 2 * ITERATIONS);
+    set_number<std::int32_t>(options, SPARSERL_OPTION_TRANSPOSE_TOO, 1);
+    set(options, SPARSERL_OPTION_EPILOGUE_SOURCE, PROJECTION);
+    set(options, SPARSERL_OPTION_EPILOGUE_USER, MEMBERS);
+    check(sparserl_context_create(nullptr, &context_));
+    check(sparserl_matrix_create(context_, &csr, &matrix));
+    check(sparserl_plan_create(context_, matrix, options, &plan_));
+    check(sparserl_plan_wait(plan_));  // A graph keeps the kernels that it was captured with.
+    check(sparserl_matrix_destroy(matrix));
+    check(sparserl_options_destroy(options));
+  }
+  Fused(const Fused &) = delete;
+  Fused &operator=(const Fused &) = delete;
+  ~Fused() {
+    sparserl_plan_destroy(plan_);
+    sparserl_context_destroy(context_);
+  }
+
+  void iterate(const Pdhg &pdhg) const {
+    const double one = 1, minus_one = -1;
+    double *x = pdhg.x.data, *y = pdhg.y.data;
+    check(sparserl_execute_op(plan_, SPARSERL_OP_TRANSPOSE, pdhg.stream, &one, y, &one, x, x,
+                              &pdhg.primal));
+    check(sparserl_execute_op(plan_, SPARSERL_OP_NONE, pdhg.stream, &minus_one,
+                              pdhg.primal.extrapolated, &one, y, y, &pdhg.dual));
+  }
+
+  std::string name() const {
+    return "SparseRL" + why(SPARSERL_OP_NONE) + why(SPARSERL_OP_TRANSPOSE);
+  }
+
+ private:
+  std::string why(std::int32_t op) const {
+    char why[512];
+    std::size_t length = 0;
+    check(sparserl_plan_text(plan_, op, SPARSERL_TEXT_WHY, why, sizeof why, &length));
+    return std::string("\n  kernel: ") + why;
+  }
+
+  sparserl_context *context_ = nullptr;
+  sparserl_plan *plan_ = nullptr;
+};
+
+struct Solution {
+  std::vector<double> x, y;
+  // Seconds: from the matrix in the host's memory until the graph could be launched, and from
+  // there.
+  double planning, loop;
+  bool is_right;
+};
+
+// Whether the gap between the objective and its bound is small, by the host.
+bool is_optimal(const LinearProgram &program, const std::vector<double> &x,
+                const std::vector<double> &y) {
+  const auto &[offsets, columns, values, cost, need] = program;
   // The dual bound: b'y + sum of min(0, c - A'y), as 0 <= x <= 1.
   double objective = 0, bound = 0, violation = 0;
   std::vector<double> reduced = cost;
   for (int row = 0; row < ROWS; ++row) {
     double sum = 0;
     for (std::int32_t k = offsets[row]; k < offsets[row + 1]; ++k) {
-      sum += values[k] * solution[columns[k]];
-      reduced[columns[k]] -= values[k] * prices[row];
+      sum += values[k] * x[columns[k]];
+      reduced[columns[k]] -= values[k] * y[row];
     }
     violation = std::max(violation, need[row] - sum);
-    bound += need[row] * prices[row];
+    bound += need[row] * y[row];
   }
   for (int i = 0; i < COLS; ++i) {
-    objective += cost[i] * solution[i];
+    objective += cost[i] * x[i];
     bound += std::min(0.0, reduced[i]);
   }
-  std::printf("objective %.6f, bound %.6f, gap %.1e, violation %.1e\n", objective, bound,
-              std::abs(objective - bound) / (1 + std::abs(objective)), violation);
+  const double gap = std::abs(objective - bound) / (1 + std::abs(objective));
+  std::printf("  objective %.6f, bound %.6f, gap %.1e, violation %.1e\n", objective, bound, gap,
+              violation);
+  return gap < 1e-3 && violation < 1e-3;
+}
+
+// Solves with the steps that `prepare` makes.
+template <typename Prepare>
+Solution solve(const LinearProgram &program, Pdhg &pdhg, const Prepare &prepare) {
+  pdhg.restart();
+  const double start = now();
+  const auto steps = prepare();
+  cudaGraph_t graph;
+  cudaGraphExec_t iterations;
+  check(cudaStreamBeginCapture(pdhg.stream, cudaStreamCaptureModeGlobal));
+  for (int i = 0; i < IN_GRAPH; ++i) steps.iterate(pdhg);
+  check(cudaStreamEndCapture(pdhg.stream, &graph));
+  check(cudaGraphInstantiate(&iterations, graph, 0));
+  check(cudaStreamSynchronize(pdhg.stream));
+  const double prepared = now();
+  for (int i = 0; i < ITERATIONS / IN_GRAPH; ++i) check(cudaGraphLaunch(iterations, pdhg.stream));
+  check(cudaStreamSynchronize(pdhg.stream));
+  const double end = now();
   check(cudaGraphExecDestroy(iterations));
   check(cudaGraphDestroy(graph));
-  check(cudaStreamDestroy(stream));
-  for (double *vector : {x, y, x_next}) check(cudaFree(vector));
-  for (const User &user : {primal, dual})
-    for (const double *vector : {user.step, user.shift, user.lower, user.upper})
-      check(cudaFree(const_cast<double *>(vector)));
-  check(cudaFree(dual.extrapolated));
-  return std::abs(objective - bound) < 1e-3 * (1 + std::abs(objective)) && violation < 1e-3;
+  std::printf("%s\n  %.4f s of planning, %.4f s of %d iterations\n", steps.name().c_str(),
+              prepared - start, end - prepared, ITERATIONS);
+  const std::vector<double> x = pdhg.x.host(COLS), y = pdhg.y.host(ROWS);
+  return {x, y, prepared - start, end - prepared, is_optimal(program, x, y)};
 }
+
+#ifdef WITH_CUSPARSE
+// Both steps by cuSPARSE, each a product and a projection. The transpose is stored, since a product
+// with the transpose of what is stored by rows takes atomics.
+class Separate {
+ public:
+  Separate(const cusparse::Way &way, const sparserl_csr &csr, const Pdhg &pdhg)
+      : way_(way), handle_(pdhg.stream), a_(csr), transpose_(a_.transposed(handle_)),
+        back_(way.prepare(handle_, transpose_, 1, pdhg.y.data, by_column_.data)),
+        forth_(way.prepare(handle_, a_, -1, pdhg.x_extrapolated.data, by_row_.data)) {}
+
+  void iterate(const Pdhg &pdhg) const {
+    step(pdhg.stream, COLS, *back_, by_column_, pdhg.primal, pdhg.x);
+    step(pdhg.stream, ROWS, *forth_, by_row_, pdhg.dual, pdhg.y);
+  }
+
+  std::string name() const { return handle_.name() + ", " + way_.name; }
+
+ private:
+  static void step(cudaStream_t stream, int n, const cusparse::Product &product,
+                   const Vector &result, const User &user, const Vector &z) {
+    product.multiply();
+    check(project(stream, n, result.data, user.step, user.shift, user.lower, user.upper, z.data,
+                  user.extrapolated));
+  }
+
+  const cusparse::Way &way_;
+  cusparse::Handle handle_;
+  cusparse::Matrix a_, transpose_;
+  Vector by_column_{COLS}, by_row_{ROWS};
+  std::unique_ptr<cusparse::Product> back_, forth_;
+};
+#endif
 
 }  // namespace
 
 int main() {
   const LinearProgram program;
-  sparserl_csr csr{};
-  csr.rows = ROWS;
-  csr.cols = COLS;
-  csr.nnz = program.offsets[ROWS];
-  csr.row_offsets = program.offsets.data();
-  csr.column_indices = program.columns.data();
-  csr.values = program.values.data();
-  csr.value_type = SPARSERL_F64;
-
-  sparserl_context *context = nullptr;
-  sparserl_matrix *matrix = nullptr;
-  sparserl_options *options = nullptr;
-  sparserl_plan *plan = nullptr;
-  check(sparserl_context_create(nullptr, &context));
-  check(sparserl_matrix_create(context, &csr, &matrix));
-  check(sparserl_options_create(&options));
-  set_number<std::uint64_t>(options, SPARSERL_OPTION_EXPECTED_CALLS, 2 * ITERATIONS);
-  set_number<std::int32_t>(options, SPARSERL_OPTION_TRANSPOSE_TOO, 1);
-  set(options, SPARSERL_OPTION_EPILOGUE_SOURCE, PROJECTION);
-  set(options, SPARSERL_OPTION_EPILOGUE_USER, MEMBERS);
-  check(sparserl_plan_create(context, matrix, options, &plan));
-  check(sparserl_options_destroy(options));
-  char why[512];
-  std::size_t length = 0;
-  for (const int op : {SPARSERL_OP_NONE, SPARSERL_OP_TRANSPOSE}) {
-    check(sparserl_plan_text(plan, op, SPARSERL_TEXT_WHY, why, sizeof why, &length));
-    std::printf("kernel: %s\n", why);
-  }
   int devices = 0;
-  const bool has_gpu = cudaGetDeviceCount(&devices) == cudaSuccess;
-  const bool is_solved = has_gpu && solve(program, plan);
-  if (!has_gpu) std::printf("nothing is solved: there is no GPU\n");
-
-  check(sparserl_plan_destroy(plan));
-  check(sparserl_matrix_destroy(matrix));
-  check(sparserl_context_destroy(context));
-  return is_solved || !has_gpu ? EXIT_SUCCESS : EXIT_FAILURE;
+  if (cudaGetDeviceCount(&devices) != cudaSuccess) {
+    std::printf("%s\nnothing is solved: there is no GPU\n", Fused(program.csr()).name().c_str());
+    return EXIT_SUCCESS;
+  }
+  Pdhg pdhg(program);
+  const auto plan = [&] { return Fused(program.csr()); };
+  const Solution ours = solve(program, pdhg, plan);
+  bool is_right = ours.is_right;
+#ifdef WITH_CUSPARSE
+  const auto with_cusparse = [&](const cusparse::Way &way) {
+    return solve(program, pdhg, [&] { return Separate(way, program.csr(), pdhg); });
+  };
+  is_right &= cusparse::compare(ours, with_cusparse);
+  // Kernels were loaded, and compiled where the cache had none, the first time.
+  std::printf("once more:\n");
+  is_right &= cusparse::compare(solve(program, pdhg, plan), with_cusparse);
+#endif
+  return is_right ? EXIT_SUCCESS : EXIT_FAILURE;
 }

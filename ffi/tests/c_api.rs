@@ -26,12 +26,13 @@ fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let has = |tool: &str| Command::new(tool).arg("--version").output().is_ok();
     let has_fortran = !Compiler::all(Language::Fortran).is_empty();
-    let tests: [(&str, fn(), bool); 15] = [
+    let tests: [(&str, fn(), bool); 16] = [
         ("compilers", every_compiler_takes_the_header, true),
         ("abi", programs_of_before_are_understood, true),
         ("unloaded", it_stays_when_it_is_closed, true),
         ("examples", examples_run_as_far_as_they_go, true),
         ("solvers", solvers_run_as_far_as_they_go, true),
+        ("solvers_beside_cusparse", solvers_beside_cusparse_link, !beside_cusparse().is_empty()),
         ("gpu_programs", programs_for_a_gpu_compile_and_link, true),
         ("fortran", the_example_in_fortran_runs, has_fortran),
         ("petsc", the_example_of_petsc_solves, Compiler::with_petsc().is_some()),
@@ -223,13 +224,35 @@ fn examples_run_as_far_as_they_go() {
 
 /// The solvers, with declarations of what they take of cuBLAS.
 fn solvers_run_as_far_as_they_go() {
+    solvers(&Compiler::first(Language::Cpp), &[]);
+}
+
+/// The same, compiled for a comparison with cuSPARSE by its own header, and linked with it. What is
+/// compiled by nvcc is stood in for.
+fn solvers_beside_cusparse_link() {
+    let projection = build::source("tests/c/pdhg_projection.cpp").display().to_string();
+    for (compiler, mut flags) in beside_cusparse() {
+        flags.push(projection.clone());
+        solvers(&compiler, &flags);
+    }
+}
+
+/// Compilers that can take cuSPARSE's header and library, with the flags for it.
+fn beside_cusparse() -> Vec<(Compiler, Vec<String>)> {
+    let Some(cuda) = Cuda::find() else { return Vec::new() };
+    let with_flags = |compiler: Compiler| Some((cuda.cusparse(&compiler)?, compiler));
+    let found = Compiler::all(Language::Cpp).into_iter().filter_map(with_flags);
+    found.map(|(flags, compiler)| (compiler, flags)).collect()
+}
+
+fn solvers(compiler: &Compiler, flags: &[String]) {
     let cuda = Cuda::find().unwrap_or_else(|| panic!("run tests/install-cudart.sh first"));
     let folder = TempDir::new().unwrap();
     let cublas = format!("-isystem{}", build::source("tests/c/cublas").display());
-    let compiler = Compiler::first(Language::Cpp);
     for example in ["cg", "pdhg"] {
-        let built = Build::new(&compiler, &format!("examples/{example}.cpp"))
+        let built = Build::new(compiler, &format!("examples/{example}.cpp"))
             .flags(&[&cublas])
+            .flags(flags)
             .with_cuda(&cuda)
             .into_folder(folder.path());
         let output = run(Command::new(built).env("CUDA_VISIBLE_DEVICES", ""));

@@ -76,6 +76,15 @@ fn main() -> ExitCode {
         };
         Trial::test(format!("examples::{file}"), run_example).with_ignored_flag(absent || lacks)
     });
+    let beside_cusparse = ["cg", "pdhg"].map(|solver| {
+        let lacks = Cuda::find().is_none_or(|cuda| lacks_for_cusparse(&cuda, solver));
+        let run_solver = move || -> Result<(), Failed> {
+            beside_cusparse(solver);
+            Ok(())
+        };
+        let name = format!("examples::beside_cusparse::{solver}.cpp");
+        Trial::test(name, run_solver).with_ignored_flag(absent || lacks)
+    });
     let petsc = Compiler::with_petsc();
     let lacks_petsc = absent || petsc.is_none();
     let petsc = move || -> Result<(), Failed> {
@@ -97,6 +106,7 @@ fn main() -> ExitCode {
     };
     let lacks = absent || !has_pytorch();
     let python = Trial::test("python", python).with_ignored_flag(lacks);
+    let examples = examples.chain(beside_cusparse);
     let trials = parts.chain(examples).chain(dense).chain([matrices, petsc, python]).collect();
     libtest_mimic::run(&arguments, trials).exit_code()
 }
@@ -107,6 +117,36 @@ fn has_pytorch() -> bool {
     import.is_ok_and(|output| output.status.success())
 }
 
+/// Whether something is missing that a solver beside cuSPARSE needs.
+fn lacks_for_cusparse(cuda: &Cuda, solver: &str) -> bool {
+    let lacks_own = match solver {
+        "cg" => !cuda.has("cublas"),
+        _ => cuda.nvcc().is_none(),
+    };
+    let compiler = Compiler::all(Language::Cpp).into_iter().next();
+    lacks_own || compiler.is_none_or(|compiler| cuda.cusparse(&compiler).is_none())
+}
+
+/// Runs a solver with plans and with cuSPARSE. It fails where their solutions are not the same.
+fn beside_cusparse(solver: &str) {
+    let (cuda, compiler) = (Cuda::find().unwrap(), Compiler::first(Language::Cpp));
+    let folder = TempDir::new().unwrap();
+    let mut flags = cuda.cusparse(&compiler).unwrap();
+    if solver == "cg" {
+        flags.push("-lcublas".to_owned());
+    } else {
+        let object = folder.path().join("pdhg_projection.o");
+        run(Command::new(cuda.nvcc().unwrap())
+            .args(["-std=c++20", "-O2", "-c"])
+            .arg(build::source("examples/pdhg_projection.cu"))
+            .arg("-o")
+            .arg(&object));
+        flags.push(object.display().to_string());
+    }
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    program_of(&compiler, &format!("examples/{solver}.cpp"), &flags, "");
+}
+
 /// Builds a program and runs it.
 fn program(source: &str, language: Language, flags: &[&str], part: &str) {
     program_of(&Compiler::first(language), source, flags, part);
@@ -115,7 +155,7 @@ fn program(source: &str, language: Language, flags: &[&str], part: &str) {
 fn program_of(compiler: &Compiler, source: &str, flags: &[&str], part: &str) {
     let folder = TempDir::new().unwrap();
     let cuda = Cuda::find().unwrap();
-    let built = Build::new(compiler, source).with_cuda(&cuda).flags(flags);
+    let built = Build::new(compiler, source).flags(flags).with_cuda(&cuda);
     let mut command = Command::new(built.into_folder(folder.path()));
     if !part.is_empty() {
         command.arg(part).arg(folder.path());

@@ -5,6 +5,7 @@
 //! | `SPARSERL_ROOT` | root of the repository, where it is not where this was built |
 //! | `SPARSERL_LIBRARY` | folder with the libraries, where it is not beside this program |
 //! | `SPARSERL_CUDA` | CUDA's folder, where it is not `/usr/local/cuda` or `.cudart` |
+//! | `SPARSERL_CUSPARSE` | cuSPARSE's folder, with `include` and `lib`, where it is not CUDA's |
 //! | `CC`, `CXX`, `FC` | the only compilers to be used |
 
 #![allow(dead_code, reason = "each suite uses a part")]
@@ -122,6 +123,35 @@ impl Cuda {
     /// Whether it has a library, too.
     pub(crate) fn has(&self, library: &str) -> bool {
         self.libraries.join(format!("lib{library}.so")).is_file()
+    }
+
+    /// The compiler of kernels, where it is a whole toolkit.
+    pub(crate) fn nvcc(&self) -> Option<PathBuf> {
+        Some(self.include.with_file_name("bin").join("nvcc")).filter(|nvcc| nvcc.is_file())
+    }
+
+    /// Flags of examples beside cuSPARSE, where a compiler can take them: its header includes more
+    /// of CUDA than the runtime has. They go before [`Build::with_cuda`], since this cuSPARSE may
+    /// be another one than CUDA's.
+    pub(crate) fn cusparse(&self, compiler: &Compiler) -> Option<Vec<String>> {
+        let (include, libraries) = match env::var_os("SPARSERL_CUSPARSE").map(PathBuf::from) {
+            Some(folder) => (folder.join("include"), folder.join("lib")),
+            None => (self.include.clone(), self.libraries.clone()),
+        };
+        let mut files = fs::read_dir(&libraries).ok()?.map_while(Result::ok);
+        // Wheels have the name with a version only.
+        let library =
+            files.find(|file| file.file_name().to_string_lossy().starts_with("libcusparse.so"))?;
+        let flags = vec![
+            "-DWITH_CUSPARSE".to_owned(),
+            format!("-isystem{}", include.display()),
+            library.path().display().to_string(),
+            format!("-Wl,-rpath,{}", libraries.display()),
+        ];
+        let own = format!("-isystem{}", self.include.display());
+        let probed = flags.iter().map(String::as_str).chain([own.as_str()]);
+        let target = "#include <cusparse.h>\nint main(void) { return 0; }";
+        compiler.links(&probed.collect::<Vec<_>>(), target).then_some(flags)
     }
 }
 
