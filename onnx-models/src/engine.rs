@@ -1,5 +1,6 @@
 //! What runs the graphs of a model: an engine of our own that is always there, or ONNX Runtime.
 
+mod cache;
 mod embedded;
 mod onnx_runtime;
 
@@ -8,6 +9,7 @@ use std::sync::Arc;
 
 use ndarray::{Array, ArrayD, Dimension};
 
+pub(crate) use cache::Cache;
 pub use onnx_runtime::OnnxRuntime;
 
 /// What runs a model.
@@ -24,6 +26,8 @@ pub enum Engine {
 pub(crate) enum Input {
     Floats(&'static str, ArrayD<f32>),
     Integers(&'static str, ArrayD<i64>),
+    Cached(&'static str, Cache),
+    Shared(&'static str, Shared),
 }
 
 impl Input {
@@ -33,6 +37,25 @@ impl Input {
 
     pub(crate) fn integers(name: &'static str, array: Array<i64, impl Dimension>) -> Self {
         Self::Integers(name, array.into_dyn())
+    }
+}
+
+/// Numbers in a shape, for inputs of several runs.
+#[derive(Clone, Debug)]
+pub(crate) struct Shared {
+    pub(crate) shape: Vec<usize>,
+    pub(crate) numbers: Arc<Vec<f32>>,
+}
+
+impl Shared {
+    pub(crate) fn input(&self, name: &'static str) -> Input {
+        Input::Shared(name, self.clone())
+    }
+}
+
+impl From<ArrayD<f32>> for Shared {
+    fn from(array: ArrayD<f32>) -> Self {
+        Self { shape: array.shape().to_vec(), numbers: Arc::new(array.into_iter().collect()) }
     }
 }
 

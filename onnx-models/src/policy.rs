@@ -7,7 +7,7 @@ use ndarray::{Array2, Array4, ArrayD};
 use sparserl_core::decode::{ConditionedPolicy, Policy, PolicyError, PolicyInput};
 use sparserl_core::structure::DensityGrids;
 
-use crate::engine::{Engine, EngineError, Graph, Input};
+use crate::engine::{Engine, EngineError, Graph, Input, Shared};
 use crate::inputs::{Inputs, SCALARS};
 use crate::model::{Description, Model};
 use crate::speeds::{ConditionedSpeedModel, SpeedModel};
@@ -32,6 +32,8 @@ enum AskedError {
     Length(usize),
     #[error("the prefixes of a batch are not equally long")]
     Lengths,
+    #[error("the policy's keys and values are not of the sizes that its description says")]
+    Cache,
     #[error("the policy gave arrays of shape {found:?} instead of {expected:?}")]
     Shape { found: Vec<usize>, expected: Vec<usize> },
 }
@@ -105,7 +107,10 @@ impl OnnxPolicy {
         let found = self.encoder.run(asked).map_err(failed)?;
         let given = found.len();
         match <[_; 3]>::try_from(found) {
-            Ok([summary, keys, values]) => Ok(Memory { summary, keys, values }),
+            Ok(found) => {
+                let [summary, keys, values] = found.map(Shared::from);
+                Ok(Memory { summary, keys, values })
+            }
             Err(_) => Err(failed(AskedError::Shape { found: vec![given], expected: vec![3] })),
         }
     }

@@ -1,6 +1,9 @@
 mod arithmetic;
 mod arrangement;
+mod attention;
+mod fusion;
 mod operator;
+mod plan;
 mod product;
 mod tensor;
 #[cfg(test)]
@@ -13,8 +16,9 @@ use ndarray::ArrayD;
 use prost::Message as _;
 
 use self::operator::Operator;
+use self::plan::Plan;
 use self::tensor::{OperatorError, Tensor, Value};
-use super::{EngineError, Graph, Input, one_line};
+use super::{EngineError, Graph, Input, Shared, one_line};
 use crate::onnx::{DataType, GraphProto, ModelProto, TensorProto};
 
 pub(super) const NAME: &str = "the built-in engine";
@@ -33,7 +37,7 @@ pub(super) struct EmbeddedGraph {
 }
 
 /// Where an operator finds an input.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Source {
     Constant(usize),
     /// A place among the values of a run; the last step that needs it takes it away.
@@ -89,6 +93,10 @@ impl EmbeddedGraph {
             let (name, value) = match input {
                 Input::Floats(name, array) => (name, of_array(array).map(Value::Floats)),
                 Input::Integers(name, array) => (name, of_array(array).map(Value::Integers)),
+                Input::Shared(name, Shared { shape, numbers }) => {
+                    (name, Tensor::shared(shape, numbers).map(Value::Floats))
+                }
+                Input::Cached(name, cache) => (name, Ok(Value::Cached(cache))),
             };
             if let Some(&place) = self.inputs.get(name) {
                 values[place] = Some(value.map_err(|error| format!("input `{name}`: {error}"))?);
@@ -150,9 +158,7 @@ fn prepare(file: &[u8], outputs: &[&str]) -> Result<EmbeddedGraph, FileError> {
     }
     let graph = model.graph.ok_or(FileError::NoGraph)?;
     let mut nodes = nodes(&graph)?;
-    transpose_in_products(&mut nodes);
     keep_needed(&mut nodes, outputs);
-
     let mut plan = Plan::default();
     for initializer in &graph.initializer {
         let value = initial(initializer).map_err(|source| FileError::Operator {
@@ -189,35 +195,16 @@ fn nodes(graph: &GraphProto) -> Result<Vec<Node<'_>>, FileError> {
     graph.node.iter().map(node).collect()
 }
 
-/// A product with a transposed matrix takes it as it was before: products read either order, and
-/// nothing is moved.
-fn transpose_in_products(nodes: &mut [Node<'_>]) {
-    let transposed: HashMap<&str, &str> = nodes
-        .iter()
-        .filter(|node| node.operator.exchanges_last_two() && node.inputs.len() == 1)
-        .map(|node| (node.output, node.inputs[0]))
-        .collect();
-    for node in nodes {
-        if let (Operator::MatMul { transposed: false }, [_, right]) =
-            (&node.operator, &mut node.inputs[..])
-            && let Some(before) = transposed.get(right)
-        {
-            *right = before;
-            node.operator = Operator::MatMul { transposed: true };
-        }
-    }
-}
-
-/// Leaves what the outputs need.
+/// Leaves what the outputs need, so that no constants are computed for others.
 fn keep_needed(nodes: &mut Vec<Node<'_>>, outputs: &[&str]) {
-    let mut needed: HashSet<String> = outputs.iter().map(|&name| name.to_owned()).collect();
+    let mut needed: HashSet<&str> = outputs.iter().copied().collect();
     let mut kept: Vec<bool> = nodes
         .iter()
         .rev()
         .map(|node| {
             let is_needed = needed.contains(node.output);
             if is_needed {
-                needed.extend(node.inputs.iter().map(|&name| name.to_owned()));
+                needed.extend(&node.inputs);
             }
             is_needed
         })
@@ -254,99 +241,4 @@ fn initial(tensor: &TensorProto) -> Result<Value, OperatorError> {
         }
         _ => return Err(OperatorError::Type),
     })
-}
-
-/// A graph that is being made ready.
-#[derive(Default)]
-struct Plan {
-    known: HashMap<String, Source>,
-    constants: Vec<Value>,
-    /// How many values there will be.
-    values: usize,
-    steps: Vec<Step>,
-}
-
-impl Plan {
-    fn know(&mut self, name: &str, source: Source) -> Result<(), FileError> {
-        match self.known.insert(name.to_owned(), source) {
-            None => Ok(()),
-            Some(_) => Err(FileError::Twice(name.to_owned())),
-        }
-    }
-
-    fn constant(&mut self, name: &str, value: Value) -> Result<(), FileError> {
-        self.know(name, Source::Constant(self.constants.len()))?;
-        self.constants.push(value);
-        Ok(())
-    }
-
-    fn value(&mut self, name: &str) -> Result<(), FileError> {
-        self.know(name, Source::Value { place: self.values, last: false })?;
-        self.values += 1;
-        Ok(())
-    }
-
-    fn source(&self, name: &str) -> Result<Source, FileError> {
-        self.known.get(name).copied().ok_or_else(|| FileError::Missing(name.to_owned()))
-    }
-
-    /// Adds an operator, or what it makes of constants.
-    fn add(&mut self, node: Node<'_>) -> Result<(), FileError> {
-        let Node { operator, inputs, output } = node;
-        let inputs =
-            inputs.into_iter().map(|name| self.source(name)).collect::<Result<Vec<_>, _>>()?;
-        let constant = |source: &Source| match *source {
-            Source::Constant(place) => self.constants.get(place).cloned(),
-            Source::Value { .. } => None,
-        };
-        if let Some(constants) = inputs.iter().map(constant).collect() {
-            let made = operator.run(constants).map_err(|source| FileError::Operator {
-                name: output.to_owned(),
-                operator: format!("{operator:?}"),
-                source,
-            })?;
-            return self.constant(output, made);
-        }
-        self.steps.push(Step { operator, inputs, name: output.to_owned() });
-        self.value(output)
-    }
-
-    /// The graph that gives these outputs.
-    fn graph(mut self, graph: &GraphProto, outputs: &[&str]) -> Result<EmbeddedGraph, FileError> {
-        let mut outputs =
-            outputs.iter().map(|name| self.source(name)).collect::<Result<Vec<_>, _>>()?;
-        // From the end: who needs a value last.
-        let mut seen = vec![false; self.values];
-        let users = self.steps.iter_mut().map(|step| &mut step.inputs).chain([&mut outputs]);
-        for source in users.rev().flat_map(|sources| sources.iter_mut().rev()) {
-            if let Source::Value { place, last } = source {
-                *last = !std::mem::replace(&mut seen[*place], true);
-            }
-        }
-        let inputs = graph.input.iter().enumerate();
-        let inputs = inputs.map(|(place, input)| (input.name.clone(), place)).collect();
-        let mut plan =
-            EmbeddedGraph { constants: self.constants, inputs, steps: self.steps, outputs };
-        plan.forget_unused();
-        Ok(plan)
-    }
-}
-
-impl EmbeddedGraph {
-    /// Lets go of constants that others were made of.
-    fn forget_unused(&mut self) {
-        let mut places = HashMap::new();
-        let mut kept = Vec::new();
-        let users = self.steps.iter_mut().map(|step| &mut step.inputs).chain([&mut self.outputs]);
-        for source in users.flatten() {
-            if let Source::Constant(place) = source {
-                let constants = &self.constants;
-                *place = *places.entry(*place).or_insert_with(|| {
-                    kept.push(constants[*place].clone());
-                    kept.len() - 1
-                });
-            }
-        }
-        self.constants = kept;
-    }
 }

@@ -2,13 +2,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use ndarray::ArrayD;
+use ndarray::{ArrayD, ArrayViewD};
 use ort::environment::Environment;
 use ort::session::builder::GraphOptimizationLevel;
 use ort::session::{HasSelectedOutputs, OutputSelector, RunOptions, Session, SessionInputValue};
-use ort::value::TensorRef;
+use ort::value::{Tensor, TensorRef};
 
-use super::{EngineError, Graph, Input, one_line};
+use super::{EngineError, Graph, Input, Shared, one_line};
 
 /// ONNX Runtime as a library that was found at run time.
 #[derive(Clone, Debug)]
@@ -118,5 +118,11 @@ fn value(input: &Input) -> Result<(&'static str, SessionInputValue<'_>), ort::Er
     Ok(match input {
         Input::Floats(name, array) => (*name, TensorRef::from_array_view(array.view())?.into()),
         Input::Integers(name, array) => (*name, TensorRef::from_array_view(array.view())?.into()),
+        Input::Shared(name, Shared { shape, numbers }) => {
+            let array = ArrayViewD::from_shape(&shape[..], numbers);
+            let array = array.map_err(|error| ort::Error::new(error.to_string()))?;
+            (*name, TensorRef::from_array_view(array)?.into())
+        }
+        Input::Cached(name, cache) => (*name, Tensor::from_array(cache.to_array())?.into()),
     })
 }

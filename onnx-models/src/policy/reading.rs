@@ -8,7 +8,7 @@ use sparserl_core::language::{Program, Token};
 
 use super::tree::{CacheSizes, PrefixTree};
 use super::{AskedError, MASKED, failed};
-use crate::engine::{Graph, Input};
+use crate::engine::{Graph, Input, Shared};
 use crate::programs::{BEGIN, most_tokens, token_ids};
 use crate::speeds::{ConditionedSpeedModel, ENSEMBLE, MemberSpeeds, REGIMES};
 use crate::terms::{ProgramTerms, TERMS};
@@ -28,10 +28,10 @@ pub(super) struct Decoder {
 /// What the decoder is told of a matrix, a task and a GPU.
 pub(super) struct Memory {
     /// `[1, width]`.
-    pub(super) summary: ArrayD<f32>,
+    pub(super) summary: Shared,
     /// `[layers, heads, tokens, head width]`.
-    pub(super) keys: ArrayD<f32>,
-    pub(super) values: ArrayD<f32>,
+    pub(super) keys: Shared,
+    pub(super) values: Shared,
 }
 
 /// A policy that has read its input.
@@ -86,16 +86,18 @@ impl<'m> Reading<'m> {
         let ends =
             Array2::from_shape_fn((count, next), |(_, at)| if at + 1 == next { ends } else { 0.0 });
         let terms = rows.terms.unwrap_or_else(|| Array2::zeros((count, TERMS)));
-        let [keys, values] = self.known.gather(&paths, known);
+        let Some([keys, values]) = self.known.gather(&paths, known) else {
+            return Err(failed(AskedError::Cache));
+        };
         let found = graph.run(vec![
             Input::integers("tokens", tokens),
             Input::integers("places", places),
             Input::floats("bias", bias),
-            Input::floats("keys", keys),
-            Input::floats("values", values),
-            Input::floats("summary", self.memory.summary.clone()),
-            Input::floats("memory_keys", self.memory.keys.clone()),
-            Input::floats("memory_values", self.memory.values.clone()),
+            Input::Cached("keys", keys),
+            Input::Cached("values", values),
+            self.memory.summary.input("summary"),
+            self.memory.keys.input("memory_keys"),
+            self.memory.values.input("memory_values"),
             Input::floats("ends", ends.insert_axis(Axis(1))),
             Input::floats("terms", terms),
         ]);

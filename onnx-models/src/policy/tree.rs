@@ -1,6 +1,8 @@
-use std::collections::HashMap;
+use std::sync::Arc;
 
 use ndarray::ArrayD;
+
+use crate::engine::Cache;
 
 /// Sizes of what the decoder keeps of a token.
 #[derive(Clone, Copy, Debug)]
@@ -14,16 +16,18 @@ pub(super) struct CacheSizes {
 /// programs begin with is computed once (RadixAttention; Zheng et al., NeurIPS 2024).
 pub(super) struct PrefixTree {
     sizes: CacheSizes,
-    /// The node of a token after a node; nodes are numbered from 1, before the first token is 0.
-    children: HashMap<(u32, u32), u32>,
-    /// Of each node `[layers, width]`.
-    keys: Vec<f32>,
-    values: Vec<f32>,
+    /// Of each node the tokens that follow it, and their nodes; before the first token is node 0.
+    children: Vec<Vec<(u32, u32)>>,
+    /// Of each node `[layers, width]`, zeros before the first token. While the policy runs, it
+    /// reads them where they are.
+    keys: Arc<Vec<f32>>,
+    values: Arc<Vec<f32>>,
 }
 
 impl PrefixTree {
     pub(super) fn new(sizes: CacheSizes) -> Self {
-        Self { sizes, children: HashMap::new(), keys: Vec::new(), values: Vec::new() }
+        let zeros = Arc::new(vec![0.0; sizes.layers * sizes.width]);
+        Self { sizes, children: vec![Vec::new()], keys: Arc::clone(&zeros), values: zeros }
     }
 
     /// Numbers of all keys, which are as many as those of all values.
@@ -39,7 +43,7 @@ impl PrefixTree {
     pub(super) fn path(&self, tokens: &[u32]) -> Vec<u32> {
         let mut node = 0;
         let mut follow = |&token: &u32| {
-            node = *self.children.get(&(node, token))?;
+            node = child(&self.children, node, token)?;
             Some(node)
         };
         tokens.iter().map_while(&mut follow).collect()
@@ -48,28 +52,18 @@ impl PrefixTree {
     /// Keys and values of the first `known` nodes of each path, `[layers, rows, 1 + known, width]`.
     /// The first position is zeros that nothing attends to: engines differ in whether they take
     /// arrays without elements.
-    pub(super) fn gather(&self, paths: &[Vec<u32>], known: usize) -> [ArrayD<f32>; 2] {
+    pub(super) fn gather(&self, paths: &[Vec<u32>], known: usize) -> Option<[Cache; 2]> {
         let CacheSizes { layers, width } = self.sizes;
         let shape = [layers, paths.len(), 1 + known, width];
-        let of = |numbers: &[f32]| {
-            let mut all = Vec::with_capacity(shape.iter().product());
-            for layer in 0..layers {
-                for path in paths {
-                    all.resize(all.len() + width, 0.0);
-                    for &node in path.iter().take(known) {
-                        let first = ((node as usize - 1) * layers + layer) * width;
-                        all.extend_from_slice(&numbers[first..first + width]);
-                    }
-                }
-            }
-            // The loops above are over the dimensions of the shape.
-            ArrayD::from_shape_vec(&shape[..], all).unwrap_or_else(|_| ArrayD::zeros(&shape[..]))
-        };
-        [of(&self.keys), of(&self.values)]
+        let nodes = paths.iter().flat_map(|path| [0].into_iter().chain(path[..known].to_vec()));
+        let nodes = Arc::new(nodes.collect::<Vec<u32>>());
+        let of = |numbers| Cache::new(Arc::clone(numbers), Arc::clone(&nodes), shape);
+        Some([of(&self.keys)?, of(&self.values)?])
     }
 
     /// Takes up the last tokens of rows of which all but these are known: `keys` and `values` are
-    /// `[layers, rows, last tokens, width]`. False where the arrays have other shapes.
+    /// `[layers, rows, last tokens, width]`. False where the arrays have other shapes,
+    /// or others are not known either.
     pub(super) fn insert(
         &mut self,
         rows: &[Vec<u32>],
@@ -83,24 +77,36 @@ impl PrefixTree {
         }
         let (keys, values) = (keys.as_standard_layout(), values.as_standard_layout());
         let (Some(keys), Some(values)) = (keys.as_slice(), values.as_slice()) else { return false };
+        let known_keys = Arc::make_mut(&mut self.keys);
+        let known_values = Arc::make_mut(&mut self.values);
         for (row, tokens) in rows.iter().enumerate() {
             let first = tokens.len().saturating_sub(last);
-            let mut node = self.path(&tokens[..first]).last().copied().unwrap_or(0);
-            for (at, &token) in tokens[first..].iter().enumerate() {
-                let new = self.children.len() as u32 + 1;
-                let found = *self.children.entry((node, token)).or_insert(new);
-                if found == new {
-                    for layer in 0..layers {
-                        let first = ((layer * rows.len() + row) * last + at) * width;
-                        self.keys.extend_from_slice(&keys[first..first + width]);
-                        self.values.extend_from_slice(&values[first..first + width]);
-                    }
+            let mut node = 0;
+            for (at, &token) in tokens.iter().enumerate() {
+                if let Some(known) = child(&self.children, node, token) {
+                    node = known;
+                    continue;
                 }
-                node = found;
+                let Some(at) = at.checked_sub(first) else { return false };
+                let new = self.children.len() as u32;
+                self.children[node as usize].push((token, new));
+                self.children.push(Vec::new());
+                for layer in 0..layers {
+                    let first = ((layer * rows.len() + row) * last + at) * width;
+                    known_keys.extend_from_slice(&keys[first..first + width]);
+                    known_values.extend_from_slice(&values[first..first + width]);
+                }
+                node = new;
             }
         }
         true
     }
+}
+
+/// The node of a token after a node: few different ones follow.
+fn child(children: &[Vec<(u32, u32)>], node: u32, token: u32) -> Option<u32> {
+    let mut those = children[node as usize].iter();
+    those.find(|(other, _)| *other == token).map(|&(_, node)| node)
 }
 
 #[cfg(test)]
@@ -125,8 +131,8 @@ mod tests {
         let rows = [vec![9, 1, 2], vec![9, 1, 3], vec![9, 4, 2]];
         let all = numbers(&rows, 3);
         assert!(tree.insert(&rows, [&all, &-all.clone()], 3));
-        // 9, then 1 and 4, then 2 and 3 after 1, and another 2 after 4.
-        assert_eq!(tree.numbers(), 6 * SIZES.layers * SIZES.width);
+        // The beginning, 9, then 1 and 4, then 2 and 3 after 1, and another 2 after 4.
+        assert_eq!(tree.numbers(), (1 + 6) * SIZES.layers * SIZES.width);
         let longer = [vec![9, 4, 2, 7, 8], vec![9, 1, 3, 5, 5]];
         let next = numbers(&longer, 2);
         assert!(tree.insert(&longer, [&next, &-next.clone()], 2));
@@ -135,7 +141,7 @@ mod tests {
         let paths: Vec<Vec<u32>> = longer.iter().map(|row| tree.path(row)).collect();
         assert!(paths.iter().all(|path| path.len() == 5));
         assert_eq!(tree.path(&[9, 1, 7, 8]).len(), 2);
-        let [keys, values] = tree.gather(&paths, 5);
+        let [keys, values] = tree.gather(&paths, 5).unwrap().map(|cache| cache.to_array());
         assert_eq!(keys.shape(), [2, 2, 6, 3]);
         let expected = numbers(&longer, 5);
         let (first, others) = keys.view().split_at(Axis(2), 1);

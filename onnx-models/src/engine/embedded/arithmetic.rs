@@ -1,5 +1,7 @@
 //! What is done with single numbers and with rows of them.
 
+use pulp::Arch;
+
 use super::tensor::{
     OperatorError, Tensor, axis_of, common_shape, count, for_each_row, last_of, repeated,
 };
@@ -41,17 +43,24 @@ pub(super) fn combine(
     Tensor::new(shape, numbers)
 }
 
+/// The exact GELU (Hendrycks and Gimpel, 2016).
+pub(super) fn gelu(a: Tensor<f32>) -> Result<Tensor<f32>> {
+    map(a, |x| x * 0.5 * (erf(x * std::f32::consts::FRAC_1_SQRT_2) + 1.0))
+}
+
 /// A number of each number.
+#[inline(always)]
 pub(super) fn map(a: Tensor<f32>, of: impl Fn(f32) -> f32) -> Result<Tensor<f32>> {
     let shape = a.shape().to_vec();
     let mut numbers = a.into_numbers();
-    numbers.iter_mut().for_each(|x| *x = of(*x));
+    Arch::new().dispatch(|| numbers.iter_mut().for_each(|x| *x = of(*x)));
     Tensor::new(shape, numbers)
 }
 
 /// The error function, to within 4 units in the last place: the rational approximation of Eigen
 /// (`generic_fast_erf_float`), which has no branches, so that compilers take several numbers at
 /// once.
+#[inline(always)]
 pub(super) fn erf(x: f32) -> f32 {
     let x = x.clamp(-4.0, 4.0);
     let square = x * x;
@@ -72,6 +81,7 @@ pub(super) fn erf(x: f32) -> f32 {
 
 /// e to a number that is not above 0, to within 2 units in the last place: after Cephes, without
 /// branches.
+#[inline(always)]
 fn exp(x: f32) -> f32 {
     // Added to a number it leaves the nearest integer in the lowest bits.
     const TO_INTEGER: f32 = 12_582_912.0;
@@ -86,9 +96,12 @@ fn exp(x: f32) -> f32 {
     (tail * r * r + r + 1.0) * two
 }
 
-/// A sum by several partial ones, which compilers keep side by side.
+/// Partial results of a row, which compilers keep side by side.
+const PARTS: usize = 16;
+
+/// A sum of several partial ones.
+#[inline(always)]
 fn sum(row: &[f32], of: impl Fn(f32) -> f32) -> f32 {
-    const PARTS: usize = 8;
     let mut parts = [0.0; PARTS];
     let (whole, rest) = row.as_chunks::<PARTS>();
     for chunk in whole {
@@ -102,13 +115,31 @@ pub(super) fn softmax(a: Tensor<f32>, axis: i64) -> Result<Tensor<f32>> {
     let shape = a.shape().to_vec();
     let row = last_dimension(&shape, axis)?;
     let mut numbers = a.into_numbers();
-    for row in numbers.chunks_exact_mut(row) {
-        let most = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-        row.iter_mut().for_each(|x| *x = exp(*x - most));
-        let all = sum(row, |x| x);
-        row.iter_mut().for_each(|x| *x /= all);
-    }
+    Arch::new().dispatch(|| numbers.chunks_exact_mut(row).for_each(softmax_of));
     Tensor::new(shape, numbers)
+}
+
+/// Shares of a row.
+#[inline(always)]
+pub(super) fn softmax_of(row: &mut [f32]) {
+    let most = greatest(row);
+    row.iter_mut().for_each(|x| *x = exp(*x - most));
+    let all = sum(row, |x| x);
+    row.iter_mut().for_each(|x| *x /= all);
+}
+
+/// The greatest number of a row.
+#[inline(always)]
+fn greatest(row: &[f32]) -> f32 {
+    let mut parts = [f32::NEG_INFINITY; PARTS];
+    let (whole, rest) = row.as_chunks::<PARTS>();
+    for chunk in whole {
+        parts
+            .iter_mut()
+            .zip(chunk)
+            .for_each(|(part, &x)| *part = if x > *part { x } else { *part });
+    }
+    parts.iter().chain(rest).copied().fold(f32::NEG_INFINITY, f32::max)
 }
 
 /// Rows with mean 0 and variance 1, then scaled and moved.
@@ -124,15 +155,17 @@ pub(super) fn layer_normalization(
         return Err(OperatorError::Shapes(vec![shape, gamma.shape().into(), beta.shape().into()]));
     }
     let mut numbers = a.into_numbers();
-    for row in numbers.chunks_exact_mut(width) {
-        let mean = sum(row, |x| x) / width as f32;
-        let variance = sum(row, |x| (x - mean) * (x - mean)) / width as f32;
-        let scale = 1.0 / (variance + epsilon).sqrt();
-        let line = gamma.numbers().iter().zip(beta.numbers());
-        for (x, (gamma, beta)) in row.iter_mut().zip(line) {
-            *x = (*x - mean) * scale * gamma + beta;
+    let lines = || gamma.numbers().iter().zip(beta.numbers());
+    Arch::new().dispatch(|| {
+        for row in numbers.chunks_exact_mut(width) {
+            let mean = sum(row, |x| x) / width as f32;
+            let variance = sum(row, |x| (x - mean) * (x - mean)) / width as f32;
+            let scale = 1.0 / (variance + epsilon).sqrt();
+            for (x, (gamma, beta)) in row.iter_mut().zip(lines()) {
+                *x = (*x - mean) * scale * gamma + beta;
+            }
         }
-    }
+    });
     Tensor::new(shape, numbers)
 }
 

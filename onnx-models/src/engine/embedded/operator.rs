@@ -2,10 +2,12 @@
 //! them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use super::arithmetic::{combine, erf, layer_normalization, map, reduce, softmax};
+use super::arithmetic::{combine, erf, gelu, layer_normalization, map, reduce, softmax};
 use super::arrangement::{concat, expand, gather, reshape, slice, squeeze, transpose, unsqueeze};
-use super::product::matmul;
+use super::attention::{RowAttention, SplitAttention};
+use super::product::{Packed, linear, matmul};
 use super::tensor::{OperatorError, Tensor, Value};
 use crate::onnx::{AttributeProto, AttributeType, DataType, NodeProto};
 
@@ -17,8 +19,7 @@ pub(super) enum Operator {
     Add,
     Sub,
     Mul,
-    /// With its right matrix as it is, or transposed, which no file says: it stands for a
-    /// `Transpose` before it.
+    /// With its right matrix as it is; or transposed, which stands for two operators of a file.
     MatMul {
         transposed: bool,
     },
@@ -55,6 +56,13 @@ pub(super) enum Operator {
         axis: i64,
     },
     Slice,
+    Linear {
+        weights: Arc<Packed>,
+        bias: Option<Arc<[f32]>>,
+    },
+    Gelu,
+    RowAttention(RowAttention),
+    SplitAttention(SplitAttention),
 }
 
 /// Attributes of a node that nobody has asked for yet.
@@ -218,6 +226,24 @@ impl Operator {
                     places => Err(OperatorError::Places(places.to_vec())),
                 };
                 Value::Floats(slice(&x, [place()?, place()?, place()?])?)
+            }
+            Self::Linear { weights, bias } => {
+                Value::Floats(linear(&next()?.floats()?, weights, bias.as_deref())?)
+            }
+            Self::Gelu => Value::Floats(gelu(next()?.floats()?)?),
+            Self::RowAttention(attention) => {
+                let queries = next()?.floats()?;
+                let (keys, next_keys) = (next()?, next()?.floats()?);
+                let (values, next_values) = (next()?, next()?.floats()?);
+                let (before, following) = ([&keys, &values], [&next_keys, &next_values]);
+                let bias = next()?.floats()?;
+                Value::Floats(attention.run(&queries, before, following, &bias)?)
+            }
+            Self::SplitAttention(attention) => {
+                let (queries, keys) = (next()?.floats()?, next()?.floats()?);
+                let values = next()?.floats()?;
+                let bias = inputs.next().map(Value::floats).transpose()?;
+                Value::Floats(attention.run(&queries, [&keys, &values], bias.as_ref())?)
             }
         };
         if inputs.next().is_none() { Ok(made) } else { Err(OperatorError::Inputs(number)) }

@@ -1,8 +1,13 @@
 //! Tensors, whose numbers lie with the last dimension fastest and are shared until one is changed.
 
+pub(super) mod pool;
+
+use std::any::Any;
 use std::sync::Arc;
 
 use half::f16;
+
+use crate::engine::Cache;
 
 /// More than any policy needs: a file decides what is allocated.
 const MOST_NUMBERS: usize = 1 << 27;
@@ -37,11 +42,17 @@ pub(super) enum Value {
     Integers(Tensor<i64>),
     /// Parameters as they are in the file; all that is done with them is a `Cast`.
     Halves(Tensor<f16>),
+    /// Numbers that are brought into order where an operator does not take them as they are.
+    Cached(Cache),
 }
 
 impl Value {
     pub(super) fn floats(self) -> Result<Tensor<f32>> {
-        if let Self::Floats(tensor) = self { Ok(tensor) } else { Err(OperatorError::Type) }
+        match self {
+            Self::Floats(tensor) => Ok(tensor),
+            Self::Cached(cache) => Tensor::new(cache.shape().to_vec(), cache.in_order()),
+            _ => Err(OperatorError::Type),
+        }
     }
 
     pub(super) fn integers(self) -> Result<Tensor<i64>> {
@@ -53,21 +64,37 @@ impl Value {
             Self::Floats(tensor) => tensor.shape(),
             Self::Integers(tensor) => tensor.shape(),
             Self::Halves(tensor) => tensor.shape(),
+            Self::Cached(cache) => cache.shape(),
         }
     }
 }
 
 /// Numbers in a shape.
 #[derive(Clone, Debug)]
-pub(super) struct Tensor<T> {
+pub(super) struct Tensor<T: 'static> {
     shape: Vec<usize>,
     numbers: Arc<Vec<T>>,
 }
 
+impl<T> Drop for Tensor<T> {
+    /// The last to have floats leaves their room to others.
+    fn drop(&mut self) {
+        if let Some(numbers) = Arc::get_mut(&mut self.numbers)
+            && let Some(numbers) = (numbers as &mut dyn Any).downcast_mut()
+        {
+            pool::give(std::mem::take(numbers));
+        }
+    }
+}
+
 impl<T: Copy> Tensor<T> {
     pub(super) fn new(shape: Vec<usize>, numbers: Vec<T>) -> Result<Self> {
+        Self::shared(shape, Arc::new(numbers))
+    }
+
+    pub(super) fn shared(shape: Vec<usize>, numbers: Arc<Vec<T>>) -> Result<Self> {
         if count(&shape)? == numbers.len() {
-            Ok(Self { shape, numbers: Arc::new(numbers) })
+            Ok(Self { shape, numbers })
         } else {
             Err(OperatorError::Shapes(vec![shape, vec![numbers.len()]]))
         }
@@ -82,16 +109,19 @@ impl<T: Copy> Tensor<T> {
     }
 
     /// The numbers, to be changed: copied only if somebody else has them.
-    pub(super) fn into_numbers(self) -> Vec<T> {
-        Arc::unwrap_or_clone(self.numbers)
+    pub(super) fn into_numbers(mut self) -> Vec<T> {
+        match Arc::get_mut(&mut self.numbers) {
+            Some(numbers) => std::mem::take(numbers),
+            None => self.numbers.to_vec(),
+        }
     }
 
     /// The same numbers in another shape.
     pub(super) fn reshaped(self, shape: Vec<usize>) -> Result<Self> {
         if count(&shape)? == self.numbers.len() {
-            Ok(Self { shape, numbers: self.numbers })
+            Ok(Self { shape, numbers: Arc::clone(&self.numbers) })
         } else {
-            Err(OperatorError::Shapes(vec![self.shape, shape]))
+            Err(OperatorError::Shapes(vec![self.shape.clone(), shape]))
         }
     }
 
@@ -115,10 +145,13 @@ impl<T: Copy> Tensor<T> {
     }
 }
 
-/// How many numbers a shape has.
+/// How many numbers a shape has. Sizes beside a zero are bounded like others: operators count by
+/// them.
 pub(super) fn count(shape: &[usize]) -> Result<usize> {
-    let product = shape.iter().try_fold(1_usize, |all, &size| all.checked_mul(size));
-    product.filter(|&all| all <= MOST_NUMBERS).ok_or_else(|| OperatorError::Size(shape.to_vec()))
+    let product = shape.iter().try_fold(1_usize, |all, &size| all.checked_mul(size.max(1)));
+    let product = product.filter(|&all| all <= MOST_NUMBERS);
+    let product = product.ok_or_else(|| OperatorError::Size(shape.to_vec()))?;
+    Ok(if shape.contains(&0) { 0 } else { product })
 }
 
 /// An axis, from the end where it is negative.

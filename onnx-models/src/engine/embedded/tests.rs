@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 use super::arithmetic::{combine, erf, reduce, softmax};
 use super::arrangement::{concat, gather, reshape, slice, transpose};
-use super::product::matmul;
+use super::product::{Packed, matmul};
 use super::*;
 use crate::Model;
 use crate::onnx::{NodeProto, ValueInfoProto};
@@ -122,6 +122,33 @@ fn parts_of_tensors_are_those_that_were_asked_for() {
     }
 }
 
+#[test]
+fn rows_of_a_product_are_the_same_whatever_is_beside_them() {
+    for (depth, columns) in [(128, 128), (37, 41), (16, 1)] {
+        let (a, b) = (tensor(&[23, depth], 7), tensor(&[depth, columns], 8));
+        let all = matmul(&a, &b, false).unwrap();
+        for row in 0..23 {
+            let alone = slice(&a, [row, row + 1, 0]).unwrap();
+            let found = matmul(&alone, &b, false).unwrap();
+            assert_eq!(found.numbers(), slice(&all, [row, row + 1, 0]).unwrap().numbers());
+        }
+    }
+}
+
+#[test]
+fn the_shipped_decoder_is_products_and_attention() {
+    let shipped = Model::shipped().unwrap();
+    let graph = EmbeddedGraph::new(shipped.decoder(), &["logits", "speeds"]).unwrap();
+    let count =
+        |is: fn(&Operator) -> bool| graph.steps.iter().filter(|step| is(&step.operator)).count();
+    let layers = shipped.description().layers;
+    assert_eq!(count(|of| matches!(of, Operator::RowAttention(_))), layers);
+    assert_eq!(count(|of| matches!(of, Operator::SplitAttention(_))), layers);
+    assert_eq!(count(|of| matches!(of, Operator::Softmax { .. } | Operator::Erf)), 0);
+    // What of `ends` and `hidden` is taken is no product with a constant.
+    assert_eq!(count(|of| matches!(of, Operator::MatMul { .. })), 1);
+}
+
 /// A file with one operator from `x` to `y`.
 fn file(change: impl FnOnce(&mut ModelProto)) -> Vec<u8> {
     let named = |name: &str| ValueInfoProto { name: name.to_owned(), ..ValueInfoProto::default() };
@@ -142,6 +169,51 @@ fn file(change: impl FnOnce(&mut ModelProto)) -> Vec<u8> {
         ModelProto { graph: Some(graph), opset_import: vec![set], ..ModelProto::default() };
     change(&mut model);
     model.encode_to_vec()
+}
+
+#[test]
+fn sizes_beside_a_zero_are_bounded() {
+    for shape in [vec![0, 1 << 60], vec![1 << 60, 0], vec![0, usize::MAX, usize::MAX]] {
+        let error = Tensor::<f32>::new(shape, Vec::new()).unwrap_err();
+        assert!(matches!(error, OperatorError::Size(_)), "{error}");
+    }
+    assert_eq!(tensor(&[3, 0, 2], 0).numbers(), [0.0; 0]);
+    // Its columns are filled up to sixteen.
+    let narrow = [1 << 27, 1];
+    assert!(matches!(Packed::new(&[], narrow, false), Err(OperatorError::Size(_))));
+}
+
+#[test]
+fn any_number_of_heads_is_refused_or_right() {
+    let shipped = Model::shipped().unwrap();
+    let shipped = ModelProto::decode(shipped.decoder()).unwrap();
+    let is_places = |of: &crate::onnx::TensorProto| of.data_type == i32::from(DataType::Int64);
+    let constants = &shipped.graph.as_ref().unwrap().initializer;
+    let shapes = constants.iter().filter(|of| is_places(of) && of.raw_data.len() == 32);
+    let names: Vec<&String> = shapes.map(|of| &of.name).collect();
+    assert!(!names.is_empty());
+    for (name, heads) in
+        names.iter().flat_map(|name| [1_i64 << 40, 1 << 62, 0, -1].map(|to| (name, to)))
+    {
+        let mut model = shipped.clone();
+        let constants = &mut model.graph.as_mut().unwrap().initializer;
+        let shape = constants.iter_mut().find(|of| of.name == **name).unwrap();
+        shape.raw_data[8..16].copy_from_slice(&heads.to_le_bytes());
+        drop(EmbeddedGraph::new(&model.encode_to_vec(), &["logits", "speeds"]));
+    }
+}
+
+#[test]
+fn tensors_are_let_go_while_their_thread_ends() {
+    thread_local! {
+        static LAST: std::cell::RefCell<Option<Tensor<f32>>> = const { std::cell::RefCell::new(None) };
+    }
+    let thread = std::thread::spawn(|| {
+        // What is made first ends last: the pool is gone by then.
+        LAST.with_borrow_mut(|last| *last = Some(tensor(&[4], 1)));
+        drop(tensor(&[4], 2));
+    });
+    thread.join().unwrap();
 }
 
 #[test]
