@@ -23,8 +23,8 @@
 // Text: "learned" (default), "cost", or the folder of an exported policy. For contexts.
 #define SPARSERL_OPTION_POLICY 1
 
-// Text: folder for compiled kernels, and for what was chosen, instead of the user's cache folder.
-// For contexts.
+// Text: folder for compiled kernels, for what was chosen and for epilogues that were found right,
+// instead of the user's cache folder. For contexts.
 #define SPARSERL_OPTION_CACHE_FOLDER 2
 
 // int32_t: number of the device, or -1 for none; by default the first, if there is one. For

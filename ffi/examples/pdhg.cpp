@@ -9,8 +9,10 @@
 //   c++ -std=c++20 pdhg.cpp $(pkg-config --cflags --libs sparserl) -lcudart -o pdhg && ./pdhg
 //
 // With -DWITH_CUSPARSE the same iterations then run with each of cuSPARSE's products, in graphs of
-// as many, and times are compared from the matrix in the host's memory on. cuSPARSE fuses nothing,
-// so that a projection is a kernel of its own behind the product, which takes nvcc:
+// as many, and times are compared from the matrix in the host's memory on. Here a projection is a
+// kernel of its own behind the product, which takes nvcc: cusparseSpMV() fuses nothing, and the code
+// that cusparseSpMVOp() can be given, which has to be compiled for link-time optimisation, is not
+// tried:
 //
 //   nvcc -O2 -std=c++20 -DWITH_CUSPARSE pdhg.cpp pdhg_projection.cu
 //       $(pkg-config --cflags --libs sparserl) -lcusparse -o pdhg && ./pdhg

@@ -1,5 +1,5 @@
-// What pdhg.cpp runs behind a product of cuSPARSE, which fuses no projection: the same step as its
-// epilogue, as a kernel of its own. It is the only part that needs nvcc.
+// What pdhg.cpp runs behind a product of cuSPARSE: the same step as its epilogue, as a kernel of its
+// own. It is the only part that needs nvcc.
 #include <cuda_runtime.h>
 
 namespace {

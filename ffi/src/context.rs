@@ -13,6 +13,7 @@ use sparserl_core::target::Target;
 use sparserl_gpu::compile::CubinCompiler;
 use sparserl_gpu::compile::cache::CubinCache;
 use sparserl_gpu::compile::pool::CompilePool;
+use sparserl_gpu::emulated::found_right::FoundRight;
 use sparserl_gpu::isolate::ServerCommand;
 use sparserl_gpu::run::device::{self, Device, DeviceFacts};
 use sparserl_gpu::run::operator::ForeignStream;
@@ -48,6 +49,8 @@ pub(crate) struct Context {
     pub(crate) scatter: Scatter,
     /// Kernels with epilogues that emulation found right: hashes of programs and sources.
     pub(crate) right_epilogues: Mutex<HashSet<blake3::Hash>>,
+    /// The same of all contexts, beside the compiled kernels: hashes of all that it depends on.
+    pub(crate) found_right: Option<FoundRight>,
 }
 
 /// The GPU that plans run on.
@@ -90,8 +93,9 @@ impl Context {
         };
         let server = find_server(options.server.as_deref())?;
         let cache = options.cache_folder.map(CubinCache::at).or_else(|| CubinCache::open().ok());
-        let remembered =
-            cache.as_ref().map(|cache| Remembered::at(cache.directory().join("choices")));
+        let beside = |folder| cache.as_ref().map(|cache| cache.directory().join(folder));
+        let remembered = beside("choices").map(Remembered::at);
+        let found_right = beside("epilogues").map(FoundRight::at);
         let cores = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         let pool = Arc::new(CompilePool::open(server.clone(), cores, cache));
         let driver_major = gpu.as_ref().ok().map(|gpu: &Gpu| gpu.facts.driver.0);
@@ -113,6 +117,7 @@ impl Context {
             measuring: Mutex::new(()),
             scatter: Scatter::default(),
             right_epilogues: Mutex::default(),
+            found_right,
         };
         if let PolicySource::Exported(_) = &context.policy_source {
             context.policy().map_err(|why| Failure::new(Status::File, why))?;

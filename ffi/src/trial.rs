@@ -9,6 +9,7 @@ use sparserl_core::layout::{PackError, pack};
 use sparserl_core::matrix::{
     Csr, CsrView, Scalar, middle_rows, sample_rows, without_empty_columns,
 };
+use sparserl_gpu::emulated::found_right::TrialKey;
 use sparserl_gpu::emulated::{EmulationOptions, EmulatorError, EmulatorEvaluator, Judgement};
 
 use crate::context::Context;
@@ -23,8 +24,9 @@ const SAMPLE_COLUMNS: usize = 16;
 /// Entries, at least.
 const LEAST_SAMPLE: usize = 100;
 
-/// Tries an epilogue in two ways at once, each once for all plans of the context: within the kernel
-/// of a program, on some rows of the matrix; and by itself, at places all over the result.
+/// Tries an epilogue in two ways at once: within the kernel of a program, on some rows of the
+/// matrix; and by itself, at places all over the result. Each is done once for all plans of the
+/// context, and not where the same trial has found nothing wrong in an earlier one.
 pub(crate) fn try_epilogue<T: Scalar>(
     context: &Context,
     matrix: CsrView<'_, T>,
@@ -42,7 +44,10 @@ pub(crate) fn try_epilogue<T: Scalar>(
         let reach = foreign.map(|epilogue| {
             scope.spawn(move || {
                 let known = format!("{size:?}\n{task}\n{epilogue:?}");
-                once(context, &known, || Ok(emulator.judge_epilogue(epilogue, task, size)))
+                once(context, &known, || {
+                    let key = emulator.key_of_epilogue(epilogue, task, size);
+                    unless_kept(context, key, || emulator.judge_epilogue(epilogue, task, size))
+                })
             })
         });
         let known = format!("{program}\n{}", source.text);
@@ -54,7 +59,9 @@ pub(crate) fn try_epilogue<T: Scalar>(
             let packed = pack(sample_rows(matrix, entries).matrix)
                 .or_else(|_| pack(middle_rows(matrix, entries).matrix))
                 .map_err(|error| misfit(&error))?;
-            Ok(emulator.judge_ending(&Arc::new(packed), ending))
+            let packed = Arc::new(packed);
+            let key = emulator.key_of_ending(&packed, ending);
+            unless_kept(context, key, || emulator.judge_ending(&packed, ending))
         });
         let reach = reach.map(|thread| thread.join().map_err(panicked));
         // Where both find something, the same is reported in every run.
@@ -64,24 +71,42 @@ pub(crate) fn try_epilogue<T: Scalar>(
     })
 }
 
-/// Judges what `known` names, unless that was found right before.
+/// Makes the trial that `known` names, unless it has found nothing wrong in this context.
 fn once(
     context: &Context,
     known: &str,
-    judge: impl FnOnce() -> Result<Result<Judgement, EmulatorError>, Failure>,
+    trial: impl FnOnce() -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let known = blake3::hash(known.as_bytes());
     let right = || context.right_epilogues.lock().unwrap_or_else(PoisonError::into_inner);
     if right().contains(&known) {
         return Ok(());
     }
-    let judged = judge()?;
-    let judged =
-        judged.map_err(|error| epilogue_failure(&format!("it cannot be checked: {error}")))?;
+    trial()?;
+    right().insert(known);
+    Ok(())
+}
+
+/// Judges what a key stands for, unless it is kept that nothing is wrong with it.
+fn unless_kept(
+    context: &Context,
+    key: Result<TrialKey, EmulatorError>,
+    judge: impl FnOnce() -> Result<Judgement, EmulatorError>,
+) -> Result<(), Failure> {
+    let unknown = |error| epilogue_failure(&format!("it cannot be checked: {error}"));
+    let key = key.map_err(unknown)?;
+    let kept = context.found_right.as_ref();
+    if kept.is_some_and(|kept| kept.contains(key)) {
+        return Ok(());
+    }
+    let judged = judge().map_err(unknown)?;
     if !judged.outcome.is_right() {
         return Err(epilogue_failure(&judged.outcome.to_string()));
     }
-    right().insert(known);
+    // What was tried in part may be tried elsewhere another time.
+    if let Some(kept) = kept.filter(|_| judged.remark.is_none()) {
+        kept.keep(key);
+    }
     Ok(())
 }
 

@@ -70,8 +70,8 @@ pub struct sparserl_plan {
 
 /// Text: "learned" (default), "cost", or the folder of an exported policy. For contexts.
 pub const SPARSERL_OPTION_POLICY: i32 = 1;
-/// Text: folder for compiled kernels, and for what was chosen, instead of the user's cache folder.
-/// For contexts.
+/// Text: folder for compiled kernels, for what was chosen and for epilogues that were found right,
+/// instead of the user's cache folder. For contexts.
 pub const SPARSERL_OPTION_CACHE_FOLDER: i32 = 2;
 /// int32_t: number of the device, or -1 for none; by default the first, if there is one. For
 /// contexts.

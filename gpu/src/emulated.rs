@@ -18,6 +18,7 @@ mod diagnosis;
 mod emulable;
 mod endings;
 mod epilogue_trial;
+pub mod found_right;
 mod gaps;
 pub mod ground;
 mod limits;

@@ -1,5 +1,7 @@
 //! Calls of the C API from Rust.
 
+#![allow(dead_code, reason = "each suite uses a part")]
+
 use std::ffi::CStr;
 use std::ptr;
 
@@ -42,16 +44,24 @@ pub(crate) fn with_options<R>(
 
 /// A tridiagonal matrix.
 pub(crate) fn matrix(context: *mut sparserl_context) -> *mut sparserl_matrix {
-    const ROWS: i32 = 500;
+    matrix_of(context, 500, 1.0)
+}
+
+/// A tridiagonal matrix of so many rows, whose entries are all this number.
+pub(crate) fn matrix_of(
+    context: *mut sparserl_context,
+    rows: i32,
+    number: f64,
+) -> *mut sparserl_matrix {
     let (mut offsets, mut columns) = (vec![0], Vec::new());
-    for row in 0..ROWS {
-        columns.extend((row - 1).max(0)..(row + 2).min(ROWS));
+    for row in 0..rows {
+        columns.extend((row - 1).max(0)..(row + 2).min(rows));
         offsets.push(columns.len() as i32);
     }
-    let values = vec![1.0_f64; columns.len()];
+    let values = vec![number; columns.len()];
     let csr = sparserl_csr {
-        rows: ROWS.into(),
-        cols: ROWS.into(),
+        rows: rows.into(),
+        cols: rows.into(),
         nnz: columns.len() as i64,
         row_offsets: offsets.as_ptr().cast(),
         column_indices: columns.as_ptr().cast(),

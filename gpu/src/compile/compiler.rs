@@ -57,6 +57,14 @@ impl CubinCompiler {
         self.pool.version(self.target)
     }
 
+    /// The exact build of the compiler: the same makes the same of a source.
+    ///
+    /// # Errors
+    /// When none suits.
+    pub fn build(&self) -> Result<String, PoolCompileError> {
+        self.pool.build_id(self.target)
+    }
+
     /// The architecture that it compiles for.
     #[must_use]
     pub fn architecture(&self) -> Architecture {

@@ -191,7 +191,7 @@ impl CompilePool {
 
     /// What [`Nvrtc::compile_ptx`](crate::compile::nvrtc::Nvrtc::compile_ptx) makes of a source, by
     /// the compiler that [`compile`](Self::compile) takes. PTX is not kept: it is made four
-    /// times faster than machine code, and each kernel is emulated once.
+    /// times faster than machine code, and few kernels are emulated twice.
     ///
     /// # Errors
     /// As [`compile`](Self::compile), except that a missing kernel goes unnoticed.
@@ -211,6 +211,14 @@ impl CompilePool {
     /// When none suits, or when even an empty kernel does not compile.
     pub fn version(&self, target: CompileTarget) -> Result<Version, PoolCompileError> {
         Ok(self.build(target)?.version)
+    }
+
+    /// The exact build of the compiler that [`compile`](Self::compile) takes, patch level included.
+    ///
+    /// # Errors
+    /// As [`version`](Self::version).
+    pub fn build_id(&self, target: CompileTarget) -> Result<String, PoolCompileError> {
+        Ok(self.build(target)?.id.clone())
     }
 
     /// The exact build of the compiler for `target`, which only a process can tell; what it told is

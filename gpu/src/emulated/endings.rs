@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use rayon::prelude::*;
 use sparserl_core::codegen::{
-    Alignment, CudaSource, Ending, Epilogue, Extent, UserArray, UserElement, UserField, UserKind,
-    row_alignment,
+    Alignment, CudaSource, EmitError, Ending, Epilogue, Extent, UserArray, UserElement, UserField,
+    UserKind, row_alignment,
 };
 use sparserl_core::kernel;
 use sparserl_core::layout::Packed;
@@ -77,25 +77,12 @@ impl EmulatorEvaluator {
         ending: &Ending,
     ) -> Result<Judgement, EmulatorError> {
         let task = packed.program.task;
-        let written = |ending: Option<&Ending>| {
-            kernel::Kernel::<Cubin>::written(Arc::clone(packed), ending, Duration::ZERO)
-        };
-        let plain_kernel = written(None)?;
-        let mut sources = vec![plain_kernel.source.clone(), written(Some(ending))?.source];
+        let EndingSources { plain: plain_kernel, all: sources } = sources(packed, ending)?;
+        log::debug!("trying the ending of {}", plain_kernel.source.kernel);
+        let telling = telling(task.operation);
         let nothing = Epilogue { text: String::new(), user: Vec::new() };
         // Without an epilogue, the plain kernel itself says what is right.
-        let epilogue = match ending.epilogue() {
-            Some(epilogue) => {
-                sources.push(epilogue.unfused(task)?);
-                epilogue
-            }
-            None => &nothing,
-        };
-        let telling = telling(task.operation);
-        if task.precision.rounds_results() {
-            let ending = Ending::Fused(telling.clone());
-            sources.push(written(Some(&ending))?.source);
-        }
+        let epilogue = ending.epilogue().unwrap_or(&nothing);
         let parsed: Vec<_> = sources.par_iter().map(|source| self.parsed(source)).collect();
         let mut kernels = Vec::new();
         for kernel in parsed {
@@ -158,8 +145,7 @@ impl EmulatorEvaluator {
         &self,
         source: &CudaSource,
     ) -> Result<Result<Kernel, String>, EmulatorError> {
-        let options = CompileOptions { line_information: true, ..CompileOptions::generated() };
-        let ptx = match self.compile((&source.text, &source.kernel), &options, None)? {
+        let ptx = match self.compile((&source.text, &source.kernel), &ptx_options(), None)? {
             Ok(ptx) => ptx,
             Err(reason) => return Ok(Err(reason)),
         };
@@ -173,6 +159,36 @@ impl EmulatorEvaluator {
         }
         Ok(Ok(kernel))
     }
+}
+
+/// How what is emulated is compiled.
+pub(super) fn ptx_options() -> CompileOptions {
+    CompileOptions { line_information: true, ..CompileOptions::generated() }
+}
+
+/// What an ending is judged by.
+pub(super) struct EndingSources {
+    /// The kernel of the program without it.
+    pub(super) plain: kernel::Kernel<Cubin>,
+    /// All that is compiled: the plain kernel, that with the ending, the epilogue by itself where
+    /// there is one, and the kernel with the [telling] one where results are rounded.
+    pub(super) all: Vec<CudaSource>,
+}
+
+pub(super) fn sources(packed: &Arc<Packed>, ending: &Ending) -> Result<EndingSources, EmitError> {
+    let task = packed.program.task;
+    let written = |ending: Option<&Ending>| {
+        kernel::Kernel::<Cubin>::written(Arc::clone(packed), ending, Duration::ZERO)
+    };
+    let plain = written(None)?;
+    let mut all = vec![plain.source.clone(), written(Some(ending))?.source];
+    if let Some(epilogue) = ending.epilogue() {
+        all.push(epilogue.unfused(task)?);
+    }
+    if task.precision.rounds_results() {
+        all.push(written(Some(&Ending::Fused(telling(task.operation))))?.source);
+    }
+    Ok(EndingSources { plain, all })
 }
 
 /// An epilogue that stores what it is given.

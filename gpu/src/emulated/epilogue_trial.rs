@@ -6,6 +6,7 @@
 //! is launched by itself at [places] all over the result. The caller's arrays have as many elements
 //! as they have for the matrix, and take memory where they are written only.
 
+use std::cell::Cell;
 use std::time::Instant;
 
 use sparserl_core::codegen::{Epilogue, Extent, UserArray, UserField, UserKind};
@@ -46,6 +47,8 @@ struct EpilogueTrial<'a> {
     size: (usize, usize, usize),
     places: Vec<(u32, u32)>,
     numbers: Vec<f64>,
+    /// Whether some places were left untried, since that would have taken too long.
+    is_part: Cell<bool>,
 }
 
 /// Whether a value has an element for each of the result's.
@@ -66,7 +69,9 @@ impl EmulatorEvaluator {
         task: Task,
         (rows, cols): (usize, usize),
     ) -> Result<Judgement, EmulatorError> {
-        let kernel = match self.parsed(&epilogue.at_places(task)?)? {
+        let source = epilogue.at_places(task)?;
+        log::debug!("trying the epilogue by itself: {}", source.kernel);
+        let kernel = match self.parsed(&source)? {
             Ok(kernel) => kernel,
             Err(reason) => return Ok(Judgement::unlaunched(not_compiled(reason))),
         };
@@ -82,12 +87,15 @@ impl EmulatorEvaluator {
             size: (rows, cols, columns),
             places: places(rows, columns, &named),
             numbers: magnitudes(&named),
+            is_part: Cell::new(false),
         };
         let found = with_scalar!(dense.accumulator(), S => trial.judge::<S>(&kernel, self.until()));
         let verified = Verification { checks: LAUNCHES as u32, worst_ratio: 0.0 };
         let outcome = found.unwrap_or(Outcome::Verified(verified));
         let ptx_instructions = Some(kernel.code.len());
-        Ok(Judgement { ptx_instructions, ..Judgement::unlaunched(outcome) })
+        let left = "it takes so many instructions that it was not tried at all places";
+        let remark = trial.is_part.get().then(|| left.to_owned());
+        Ok(Judgement { ptx_instructions, remark, ..Judgement::unlaunched(outcome) })
     }
 }
 
@@ -131,7 +139,9 @@ impl EpilogueTrial<'_> {
             Err(error) => return Some(Outcome::LaunchFailed { reason: error.to_string() }),
         };
         // What takes many instructions without an end in sight is tried at fewer places.
+        let all = report.findings.len();
         report.findings.retain(|finding| finding.kind != FindingKind::GivenUp);
+        self.is_part.set(self.is_part.get() || report.findings.len() < all);
         let shown = verdict::shown(&report.findings)?;
         let element = shown.block[0] as usize * BLOCK + shown.thread[0] as usize;
         let outcome = verdict::of_findings(&report.findings)?;
