@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A variant makes as many steps in all as the whole training does, whatever it leaves out. An
-//! improvement goes on from the network of the first variant, by what is recorded of the programs
-//! that it writes; all improvements ask about as many programs.
+//! improvement goes on from the network of the first variant, by what is recorded or measured of the
+//! programs that it writes; all improvements ask about as many programs.
 
 mod table;
 
@@ -39,7 +39,8 @@ pub struct Ablations {
     /// The variants; one that changes nothing is the whole training.
     pub variants: Vec<Variant>,
     /// How networks are improved, where they are: a configuration of a [`ReinforcementConfig`],
-    /// relative to this one. Its outcomes are those of the dataset.
+    /// relative to this one. What becomes of programs is as the dataset has it, unless a GPU
+    /// measures it.
     #[serde(default)]
     pub reinforcement: Option<PathBuf>,
     /// The same where a GPU measures what networks write.

@@ -72,7 +72,8 @@ enum Command {
     /// Train a policy without some of its parts, and say what each of them brings.
     ///
     /// Any number of processes may share one folder, each at work on a network of its own: one for
-    /// each GPU, or several where networks are small. Started again, it goes on where it stopped.
+    /// each GPU, or several where nothing is measured and networks are small. Started again, it
+    /// goes on where it stopped.
     Ablate(Ablate),
     /// Sample programs from policies, under the mask and freely, and say how many compile and are
     /// right: pass@k.

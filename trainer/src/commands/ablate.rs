@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use clap::value_parser;
 use serde::Serialize;
 use sparserl_trainer::ablation::{AblationTable, Ablations, Improvement, SeedResult, Variant};
 use sparserl_trainer::configuration::{self, Stage};
@@ -15,7 +16,7 @@ use sparserl_trainer::reinforcement::{Known, RecordedOutcomes, ReinforcementConf
 use sparserl_trainer::shards::Shards;
 use sparserl_trainer::stages::{MODEL, StageConfig};
 
-use super::measuring::duration;
+use super::measuring::{duration, open_gpu};
 use super::ppo::{OutcomeSource, improve};
 use super::replay::choices;
 use super::stage::train;
@@ -39,12 +40,10 @@ pub(crate) struct Ablate {
     /// Folder of the real matrices that are trained on, with their `MANIFEST.tsv`.
     #[arg(long)]
     real: Option<PathBuf>,
-    /// What becomes of the programs that are written in improvements; as the dataset has it,
-    /// without a GPU.
     #[command(flatten)]
     outcomes: OutcomeSource,
     /// Minutes after which a network of a process that was lost is given to another.
-    #[arg(long, value_name = "MINUTES", default_value_t = LEASE)]
+    #[arg(long, value_name = "MINUTES", default_value_t = LEASE, value_parser = value_parser!(u64).range(1..))]
     lease: u64,
 }
 
@@ -127,6 +126,15 @@ impl Ablate {
         });
         let reinforcement = reinforcement.transpose()?;
         let real = real_matrices(self.real.as_deref())?;
+        if let Some(number) = self.outcomes.measure_on {
+            anyhow::ensure!(
+                !ablations.improvements.is_empty(),
+                "`{}` has no `improvements`, for which alone something would be measured",
+                self.configuration.display()
+            );
+            // It is needed after hours of training.
+            drop(open_gpu(number)?);
+        }
         let asked =
             Asked { whole: &whole, split: &ablations.split, dataset: dataset.fingerprint() };
         results_folder(&self.output, &asked)?;

@@ -74,6 +74,11 @@ impl Evaluate {
     }
 
     pub(crate) fn run(&self) -> anyhow::Result<()> {
+        self.evaluate().map(|_| ())
+    }
+
+    /// Whether all matrices are done.
+    pub(super) fn evaluate(&self) -> anyhow::Result<bool> {
         let settings: Contests = configuration::read_checked(&self.configuration, Contests::wrong)?;
         let real = self.measuring.real()?;
         anyhow::ensure!(!real.all().is_empty(), "nothing to evaluate on: name a folder by --real");
@@ -104,12 +109,12 @@ impl Evaluate {
         };
         let results = self.measuring.output.join("results");
         let contest = Contest::new(&settings, contestants, &recorded, results.clone());
-        self.measuring.run(&recipes, &settings.tasks, contest, &asked)?;
+        let complete = self.measuring.run(&recipes, &settings.tasks, contest, &asked)?;
 
         let table = Table::new(&read_cases::<CaseResult>(&results)?);
         write_json(&self.measuring.output.join("table.json"), &table)?;
         print(&table.to_string())?;
-        Ok(())
+        Ok(complete)
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use clap::value_parser;
 use serde::Serialize;
 use sparserl_core::results::ValueSource;
 use sparserl_core::task::Task;
@@ -44,7 +45,7 @@ pub(crate) struct Measuring {
     minutes: Option<u64>,
     /// Minutes after which a shard of a process that was lost is given to another; longer than any
     /// matrix takes.
-    #[arg(long, value_name = "MINUTES", default_value_t = 20)]
+    #[arg(long, value_name = "MINUTES", default_value_t = 20, value_parser = value_parser!(u64).range(1..))]
     pub(crate) lease: u64,
     /// Matrices for which kernels are made at the same time, while others are measured; with
     /// sixteen cores twelve keep a GPU at work.

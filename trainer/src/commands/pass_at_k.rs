@@ -68,6 +68,11 @@ impl PassAtK {
     }
 
     pub(crate) fn run(&self) -> anyhow::Result<()> {
+        self.sample().map(|_| ())
+    }
+
+    /// Whether all matrices are done.
+    pub(super) fn sample(&self) -> anyhow::Result<bool> {
         let settings: Samples = configuration::read_checked(&self.configuration, Samples::wrong)?;
         let engine = self.engine()?;
         let models = match self.model.is_empty() {
@@ -91,15 +96,14 @@ impl PassAtK {
             (name.clone(), Arc::new(Arc::clone(policy)))
         });
         let sampling = Sampling::new(&settings, policies.collect(), results.clone());
-        match self.emulate {
+        let complete = match self.emulate {
             true => self.emulate(&recipes, &sampling, &asked)?,
-            // It says how many are done.
-            false => drop(self.measuring.run(&recipes, &settings.tasks, sampling, &asked)?),
-        }
+            false => self.measuring.run(&recipes, &settings.tasks, sampling, &asked)?,
+        };
         let table = SampledTable::new(&read_cases::<SampledCase>(&results)?, &settings.tries);
         write_json(&self.measuring.output.join("table.json"), &table)?;
         print(&table.to_string())?;
-        Ok(())
+        Ok(complete)
     }
 
     fn engine(&self) -> anyhow::Result<Engine> {
@@ -111,13 +115,14 @@ impl PassAtK {
         }))
     }
 
-    /// Samples for one matrix after the other, for the GPU that policies are trained for.
+    /// Samples for one matrix after the other, for the GPU that policies are trained for; whether
+    /// all are done.
     fn emulate(
         &self,
         recipes: &Recipes<'_>,
         sampling: &Sampling<'_>,
         asked: &Asked<'_>,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<bool> {
         let target = Target::H200;
         let compilers = Arc::new(compile_pool(ServerCommand::this_program([SERVE])?)?);
         let options = EmulationOptions::default();
@@ -143,7 +148,8 @@ impl PassAtK {
             });
         drop(display);
         checked?;
-        say(&format!("{} of {} matrices are done", shards.done()?, recipes.count()));
-        Ok(())
+        let done = shards.done()?;
+        say(&format!("{done} of {} matrices are done", recipes.count()));
+        Ok(done == recipes.count())
     }
 }

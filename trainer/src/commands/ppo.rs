@@ -57,11 +57,12 @@ pub(crate) struct Ppo {
 /// What says what becomes of a program.
 #[derive(clap::Args)]
 pub(super) struct OutcomeSource {
-    /// Number of the GPU to measure on what a policy writes.
+    /// Number of the GPU to measure on what a policy writes, which nothing else may use meanwhile;
+    /// without, what is recorded says what becomes of it.
     #[arg(long, value_name = "NUMBER")]
     pub(super) measure_on: Option<u32>,
     /// Cases for which kernels are made at the same time, while others are measured.
-    #[arg(long, value_name = "CASES", default_value_t = AHEAD)]
+    #[arg(long, value_name = "CASES", default_value_t = AHEAD, requires = "measure_on")]
     ahead: NonZeroUsize,
 }
 

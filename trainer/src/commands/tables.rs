@@ -76,11 +76,13 @@ impl Tables {
         say("what networks choose beside a search:");
         let measuring = self.measuring.at(&folder.join("evaluation"));
         let all = [whole.clone(), improved].concat();
-        Evaluate::of(beside(&tabulated.evaluation), dataset, all, measuring).run()?;
+        let evaluate = Evaluate::of(beside(&tabulated.evaluation), dataset, all, measuring);
+        anyhow::ensure!(evaluate.evaluate()?, INTERRUPTED);
         for (number, samples) in tabulated.samples.iter().enumerate() {
             say(&format!("how much of what they write is right, by `{}`:", samples.display()));
             let measuring = self.measuring.at(&folder.join(format!("pass-at-k-{}", number + 1)));
-            PassAtK::of(beside(samples), whole.clone(), measuring).run()?;
+            let sampling = PassAtK::of(beside(samples), whole.clone(), measuring);
+            anyhow::ensure!(sampling.sample()?, INTERRUPTED);
         }
         Ok(())
     }

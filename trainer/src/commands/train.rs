@@ -9,6 +9,7 @@ use sparserl_trainer::network::{Compute, ModelFile};
 use sparserl_trainer::reinforcement::ReinforcementConfig;
 use sparserl_trainer::stages::StageConfig;
 
+use super::measuring::open_gpu;
 use super::ppo::OutcomeSource;
 use super::stage::train;
 use super::{Export, Prepare, real_matrices};
@@ -33,8 +34,6 @@ pub(crate) struct Train {
     /// What to compute on: `cpu` or `cuda`.
     #[arg(long, default_value_t = Compute::Cpu)]
     device: Compute,
-    /// What becomes of the programs that are written where the training has a reinforcement; as
-    /// recorded, without a GPU.
     #[command(flatten)]
     outcomes: OutcomeSource,
 }
@@ -57,6 +56,10 @@ impl Train {
             self.configuration.display()
         );
         self.device.check()?;
+        if let Some(number) = self.outcomes.measure_on {
+            // It is needed after all stages.
+            drop(open_gpu(number)?);
+        }
         std::fs::create_dir_all(&self.output)
             .with_context(|| format!("cannot make `{}`", self.output.display()))?;
 
