@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A variant makes as many steps in all as the whole training does, whatever it leaves out. An
-//! improvement goes on from the network of the first variant, by what is recorded or measured of the
-//! programs that it writes; all improvements ask about as many programs.
+//! improvement goes on from the network of the first variant, by what is recorded or measured of
+//! the programs that it writes; all improvements ask about as many programs.
 
 mod table;
 
@@ -43,7 +43,7 @@ pub struct Ablations {
     /// measures it.
     #[serde(default)]
     pub reinforcement: Option<PathBuf>,
-    /// The same where a GPU measures what networks write.
+    /// How networks are improved where a GPU measures what they write.
     #[serde(default)]
     pub measured_reinforcement: Option<PathBuf>,
     /// What is compared of it.

@@ -43,7 +43,7 @@ enum Command {
     /// Keep recordings in little space, medians in the place of samples; and, beside them, the
     /// results of an evaluation.
     Archive(Archive),
-    /// Train a policy from recordings: prepare, all stages, reinforcement where there is one, export.
+    /// Train a policy from recordings: prepare, all stages, reinforcement if there is one, export.
     ///
     /// Started again, it goes on where it stopped.
     Train(Train),

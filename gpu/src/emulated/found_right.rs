@@ -38,7 +38,7 @@ pub struct FoundRight {
 }
 
 impl FoundRight {
-    /// Those in a folder, which is made when something is first kept in it.
+    /// A folder of them, which is made when something is first kept in it.
     #[must_use]
     pub fn at(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into() }

@@ -169,8 +169,8 @@ impl Ablate {
         Ok(())
     }
 
-    /// Has a network made and asked, in a folder of its own, unless it was before or another process
-    /// is at work on it.
+    /// Has a network made and asked, in a folder of its own, unless it was before or another
+    /// process is at work on it.
     fn make(
         &self,
         name: &str,
