@@ -16,12 +16,12 @@ use sparserl_trainer::reinforcement::{Known, RecordedOutcomes, ReinforcementConf
 use sparserl_trainer::shards::Shards;
 use sparserl_trainer::stages::{MODEL, StageConfig};
 
-use super::measuring::{duration, open_gpu};
+use super::measuring::duration;
 use super::ppo::{OutcomeSource, improve};
 use super::replay::choices;
 use super::stage::train;
 use super::train::{INTERRUPTED, read_stages};
-use super::{Measuring, real_matrices, results_folder, write_json};
+use super::{real_matrices, results_folder, write_json};
 use crate::console::{print, say};
 
 #[derive(clap::Args)]
@@ -77,22 +77,21 @@ struct AskedOfImprovement<'a> {
 }
 
 impl Ablate {
-    /// The ablations of a dataset in a folder, improvements by what a GPU measures.
-    pub(super) fn measured(
+    /// The ablations of a dataset in a folder.
+    pub(super) fn of(
         configuration: PathBuf,
         [dataset, output]: [PathBuf; 2],
         device: Compute,
-        measuring: &Measuring,
+        real: Option<PathBuf>,
+        outcomes: OutcomeSource,
     ) -> Self {
-        let real = measuring.real_folder().map(Path::to_path_buf);
-        let outcomes = OutcomeSource::measured(measuring.device);
         Self { configuration, dataset, output, device, real, outcomes, lease: LEASE }
     }
 
     pub(crate) fn run(&self) -> anyhow::Result<()> {
         let ablations: Ablations =
             configuration::read_checked(&self.configuration, Ablations::wrong)?;
-        let training = self.configuration.with_file_name("").join(&ablations.training);
+        let training = self.configuration.with_file_name(&ablations.training);
         let (of_all, whole) = read_stages(&training)?;
         anyhow::ensure!(
             of_all.reinforcement.is_none(),
@@ -121,20 +120,13 @@ impl Ablate {
         }
         let measured = ablations.measured_reinforcement.as_ref();
         let measured = measured.filter(|_| self.outcomes.measure_on.is_some());
-        let reinforcement = measured.or(ablations.reinforcement.as_ref()).map(|path| {
-            ReinforcementConfig::read(&self.configuration.with_file_name("").join(path))
-        });
+        let reinforcement = measured
+            .or(ablations.reinforcement.as_ref())
+            .map(|path| ReinforcementConfig::read(&self.configuration.with_file_name(path)));
         let reinforcement = reinforcement.transpose()?;
         let real = real_matrices(self.real.as_deref())?;
-        if let Some(number) = self.outcomes.measure_on {
-            anyhow::ensure!(
-                !ablations.improvements.is_empty(),
-                "`{}` has no `improvements`, for which alone something would be measured",
-                self.configuration.display()
-            );
-            // It is needed after hours of training.
-            drop(open_gpu(number)?);
-        }
+        let improves = !ablations.improvements.is_empty();
+        self.outcomes.check(&self.configuration, "improvements", improves)?;
         let asked =
             Asked { whole: &whole, split: &ablations.split, dataset: dataset.fingerprint() };
         results_folder(&self.output, &asked)?;

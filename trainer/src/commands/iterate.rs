@@ -70,7 +70,7 @@ struct Round {
 impl Iterate {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
         let settings: Rounds = configuration::read_checked(&self.configuration, Rounds::wrong)?;
-        let training = self.configuration.with_file_name("").join(&settings.training);
+        let training = self.configuration.with_file_name(&settings.training);
         let (training, stages) = read_stages(&training)?;
         anyhow::ensure!(
             training.reinforcement.is_none(),

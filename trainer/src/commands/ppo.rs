@@ -84,9 +84,26 @@ impl Ppo {
 }
 
 impl OutcomeSource {
-    /// A GPU.
-    pub(super) fn measured(device: u32) -> Self {
-        Self { measure_on: Some(device), ahead: AHEAD }
+    /// The GPU of this number, or what is recorded.
+    pub(super) fn new(measure_on: Option<u32>) -> Self {
+        Self { measure_on, ahead: AHEAD }
+    }
+
+    /// Whether the GPU is there, before hours are spent on what comes first. One is refused where a
+    /// configuration has no `part` that has anything measured.
+    pub(super) fn check(
+        &self,
+        configuration: &Path,
+        part: &str,
+        has_part: bool,
+    ) -> anyhow::Result<()> {
+        let Some(number) = self.measure_on else { return Ok(()) };
+        anyhow::ensure!(
+            has_part,
+            "`{}` has no `{part}`, for which alone something would be measured",
+            configuration.display()
+        );
+        open_gpu(number).map(drop)
     }
 
     /// Improves a policy by what becomes of the programs that it writes, as measured or, without a

@@ -10,6 +10,7 @@ use sparserl_trainer::corpus::Split;
 use sparserl_trainer::network::Compute;
 
 use super::measuring::open_gpu;
+use super::ppo::OutcomeSource;
 use super::train::{INTERRUPTED, read_stages};
 use super::{Ablate, Evaluate, Measuring, PassAtK, Prepare};
 use crate::console::say;
@@ -33,7 +34,7 @@ impl Tables {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
         let tabulated: Tabulated =
             configuration::read_checked(&self.configuration, Tabulated::wrong)?;
-        let beside = |path: &Path| self.configuration.with_file_name("").join(path);
+        let beside = |path: &Path| self.configuration.with_file_name(path);
         let configuration = beside(&tabulated.ablations);
         let ablations: Ablations = configuration::read_checked(&configuration, Ablations::wrong)?;
         anyhow::ensure!(
@@ -42,7 +43,7 @@ impl Tables {
             tabulated.ablations.display()
         );
         self.train_on.check()?;
-        let training = configuration.with_file_name("").join(&ablations.training);
+        let training = configuration.with_file_name(&ablations.training);
         let (_, whole) = read_stages(&training)?;
         // What needs a GPU comes after hours of training.
         drop(open_gpu(self.measuring.device)?);
@@ -52,13 +53,15 @@ impl Tables {
 
         let dataset = folder.join("dataset");
         let real = self.measuring.real_folder().map(Path::to_path_buf);
-        let prepare =
-            Prepare { recordings: self.recordings.clone(), output: dataset.clone(), real };
+        let recordings = self.recordings.clone();
+        let prepare = Prepare { recordings, output: dataset.clone(), real: real.clone() };
         anyhow::ensure!(prepare.prepare()?, INTERRUPTED);
 
         say("what parts of the training bring:");
         let places = [dataset.clone(), folder.join("ablations")];
-        let ablate = Ablate::measured(configuration, places, self.train_on, &self.measuring);
+        let improves = !ablations.improvements.is_empty();
+        let outcomes = OutcomeSource::new(improves.then_some(self.measuring.device));
+        let ablate = Ablate::of(configuration, places, self.train_on, real, outcomes);
         ablate.run()?;
         // Networks are called by their files.
         let copied = |trained: Vec<(String, PathBuf)>| {

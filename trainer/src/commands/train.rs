@@ -3,13 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use sparserl_trainer::configuration::{self, ConfigurationError, Stage, Training, TrainingStage};
+use sparserl_trainer::configuration::{self, Stage, Training, TrainingStage};
 use sparserl_trainer::dataset::Dataset;
 use sparserl_trainer::network::{Compute, ModelFile};
 use sparserl_trainer::reinforcement::ReinforcementConfig;
 use sparserl_trainer::stages::StageConfig;
 
-use super::measuring::open_gpu;
 use super::ppo::OutcomeSource;
 use super::stage::train;
 use super::{Export, Prepare, real_matrices};
@@ -41,25 +40,14 @@ pub(crate) struct Train {
 impl Train {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
         let (training, stages) = read_stages(&self.configuration)?;
-        let reinforcement = training.reinforcement.as_ref().map(|path| {
-            let config =
-                ReinforcementConfig::read(&self.configuration.with_file_name("").join(path))?;
-            Ok::<_, ConfigurationError>(ReinforcementConfig {
-                split: training.split.clone(),
-                ..config
-            })
-        });
-        let reinforcement = reinforcement.transpose()?;
-        anyhow::ensure!(
-            reinforcement.is_some() || self.outcomes.measure_on.is_none(),
-            "`{}` has no `reinforcement`, for which alone something would be measured",
-            self.configuration.display()
-        );
-        self.device.check()?;
-        if let Some(number) = self.outcomes.measure_on {
-            // It is needed after all stages.
-            drop(open_gpu(number)?);
+        let mut reinforcement = None;
+        if let Some(path) = &training.reinforcement {
+            let config = ReinforcementConfig::read(&self.configuration.with_file_name(path))?;
+            let split = training.split.clone();
+            reinforcement = Some(ReinforcementConfig { split, ..config });
         }
+        self.device.check()?;
+        self.outcomes.check(&self.configuration, "reinforcement", reinforcement.is_some())?;
         std::fs::create_dir_all(&self.output)
             .with_context(|| format!("cannot make `{}`", self.output.display()))?;
 
@@ -97,7 +85,7 @@ impl Train {
 pub(super) fn read_stages(path: &Path) -> anyhow::Result<(Training, Vec<(Stage, StageConfig)>)> {
     let training: Training = configuration::read(path)?;
     let read = |stage: &TrainingStage| {
-        let mut config = StageConfig::read(&path.with_file_name("").join(&stage.configuration))?;
+        let mut config = StageConfig::read(&path.with_file_name(&stage.configuration))?;
         config.split = training.split.clone();
         Ok((stage.stage, config))
     };
