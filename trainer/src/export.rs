@@ -1,4 +1,4 @@
-//! Writes a trained network as the two ONNX graphs that policies are used as.
+//! Writes a trained network as the two ONNX graphs that policies are used as, and reads it back.
 //!
 //! The graphs are those of [`crate::network`] once more, in ONNX's operators: what they compute is
 //! the same within rounding, which is tested. Parameters are stored in half precision and are
@@ -8,6 +8,7 @@ mod decoder;
 mod encoder;
 mod graph;
 mod layers;
+mod read_back;
 #[cfg(test)]
 mod tests;
 
@@ -16,6 +17,8 @@ use sparserl_onnx_models::{Description, Model, ModelError};
 
 use crate::network::{ModelFile, Parameter};
 use graph::Graph;
+
+pub use read_back::{ReadBackError, network_of, was_read_back};
 
 /// A network that cannot be written as ONNX.
 #[derive(Debug, thiserror::Error)]

@@ -49,7 +49,7 @@ pub use loss::{LossWeights, Losses};
 pub use optimizer::{AdamW, OptimizerConfig};
 pub use parameters::Parameter;
 pub use policy::NetworkPolicy;
-pub use policy_gradient::{Objective, PolicyLosses, Surrogate};
+pub use policy_gradient::{Improvement, Objective, PolicyLosses, Surrogate};
 pub use rollouts::{Assessed, RolloutBatch, RolloutRow, RolloutStep};
 
 use decoder::Decoder;

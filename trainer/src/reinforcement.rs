@@ -18,6 +18,7 @@
 mod advantage;
 mod cases;
 mod configuration;
+mod fit;
 mod kl;
 mod measuring;
 mod outcomes;
@@ -34,6 +35,7 @@ pub use cases::{Cases, Matrices, MatrixError};
 pub use configuration::{
     Algorithm, Clip, CriticConfig, DecodingMode, ReinforcementConfig, UnknownAlgorithm,
 };
+pub use fit::{FitError, FitWeights};
 pub use kl::KlConfig;
 pub use measuring::{MeasuredOutcomes, MeasuringError};
 pub use outcomes::{Judgement, Judgements, Known, Outcomes, RecordedOutcomes, Request};

@@ -1,17 +1,19 @@
 //! Work that any number of processes on any number of machines share through a folder.
 //!
 //! A shard is a number. Whoever works on it holds the file `NUMBER.claim`, made so that only one
-//! can make it, and renames it to `NUMBER.done` at the end. A claim that was not renewed for the
-//! time of its lease belongs to a process that was lost, and is taken over: a lost process loses
-//! what it had claimed and no more. Only creating, renaming and the times of files are used, which
-//! network file systems offer as well.
+//! can make it, with a random text in it that nobody else has, and makes `NUMBER.done` at the end.
+//! A claim that was not renewed for the time of its lease belongs to a process that was lost, and
+//! is taken over: a lost process loses what it had claimed and no more. Only creating, reading,
+//! renaming and the times of files are used, which network file systems offer as well.
 
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, SystemTime};
+
+use sparserl_core::regular_file;
 
 /// The shards of one piece of work.
 #[derive(Debug)]
@@ -28,8 +30,9 @@ pub struct Shards {
 pub struct Claim {
     number: u64,
     path: PathBuf,
+    /// What its file says: that of another process, which took the shard over, says something else.
+    text: String,
     done: PathBuf,
-    finished: bool,
 }
 
 /// The folder of shards cannot be used.
@@ -75,8 +78,13 @@ impl Shards {
                 self.take_over(number, &path).map_err(failed)?;
             }
             match OpenOptions::new().write(true).create_new(true).open(&path) {
-                Ok(_) => {
-                    let claim = Claim { number, path, done, finished: false };
+                Ok(mut file) => {
+                    let text = format!("{:016x}", fastrand::u64(..));
+                    if let Err(source) = file.write_all(text.as_bytes()) {
+                        let _ = fs::remove_file(&path);
+                        return Err(failed(source));
+                    }
+                    let claim = Claim { number, path, text, done };
                     // Finished by another between the two looks; the claim is given back.
                     if !claim.done.exists() {
                         return Ok(Some(claim));
@@ -148,11 +156,15 @@ impl Claim {
     /// # Errors
     /// When the claim cannot be written.
     pub fn renew(&self) -> Result<(), ShardError> {
+        if !self.is_held().map_err(|source| self.failed(source))? {
+            // Both do the work then, which does no harm.
+            return Ok(());
+        }
         let now = SystemTime::now();
         let renewed =
             File::options().write(true).open(&self.path).and_then(|f| f.set_modified(now));
         match renewed {
-            // Another process took it over; both do the work then, which does no harm.
+            // Another process took it over in this moment.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             renewed => renewed.map_err(|source| self.failed(source)),
         }
@@ -178,11 +190,31 @@ impl Claim {
     ///
     /// # Errors
     /// When that cannot be written down.
-    pub fn finish(mut self) -> Result<(), ShardError> {
+    pub fn finish(self) -> Result<(), ShardError> {
         File::create(&self.done).map_err(|source| self.failed(source))?;
-        self.finished = true;
+        self.give_back().map_err(|source| self.failed(source))
+    }
+
+    /// Whether no other process has taken the shard over.
+    fn is_held(&self) -> io::Result<bool> {
+        match regular_file::read(&self.path, self.text.len() as u64) {
+            Ok(written) => Ok(written == self.text.as_bytes()),
+            // Given back, or longer than any claim.
+            Err(error) => match error.kind() {
+                io::ErrorKind::NotFound | io::ErrorKind::FileTooLarge => Ok(false),
+                _ => Err(error),
+            },
+        }
+    }
+
+    /// Removes the claim, unless it is another process's. One that is taken over between these two
+    /// is removed all the same: a third process may claim the shard then, which does no harm.
+    fn give_back(&self) -> io::Result<()> {
+        if !self.is_held()? {
+            return Ok(());
+        }
         match fs::remove_file(&self.path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.failed(error)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
         }
     }
@@ -194,10 +226,8 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        if !self.finished {
-            // What remains is taken over when its lease has ended.
-            let _ = fs::remove_file(&self.path);
-        }
+        // What remains is taken over when its lease has ended.
+        let _ = self.give_back();
     }
 }
 
@@ -241,6 +271,35 @@ mod tests {
         claim.renew().unwrap();
         assert!(Shards::open(folder.path(), 1, LEASE).unwrap().claim().unwrap().is_none());
         claim.finish().unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_process_that_was_taken_for_lost_leaves_the_claim_of_the_next_one_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || Shards::open(folder.path(), 1, LEASE).unwrap();
+        let path = folder.path().join("000000.claim");
+        let age = || fs::metadata(&path).unwrap().modified().unwrap().elapsed().unwrap();
+        let make_old = || {
+            let file = File::options().write(true).open(&path).unwrap();
+            file.set_modified(SystemTime::now() - 2 * LEASE).unwrap();
+        };
+        let slow = open().claim().unwrap().unwrap();
+        make_old();
+        let next = open().claim().unwrap().unwrap();
+        // It neither renews it, nor gives it back, nor ends it.
+        make_old();
+        slow.renew().unwrap();
+        assert!(age() > LEASE);
+        next.renew().unwrap();
+        assert!(age() < LEASE);
+        drop(slow);
+        assert!(path.exists() && open().claim().unwrap().is_none());
+        make_old();
+        let last = open().claim().unwrap().unwrap();
+        next.finish().unwrap();
+        assert!(path.exists() && open().done().unwrap() == 1);
+        last.finish().unwrap();
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 

@@ -25,4 +25,5 @@ pub(crate) use log::Log;
 pub(crate) use run::{CHECKPOINT, LOG};
 pub use run::{Finished, MODEL, Progress, StageError, StageRun};
 pub use sampler::Sampler;
+pub(crate) use sampler::bootstrap_weights;
 pub use validation::{Picks, Validation, validate};

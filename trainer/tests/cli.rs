@@ -205,6 +205,26 @@ fn a_policy_is_improved_on_recordings_and_interrupted_runs_are_of_one_configurat
     let (code, _, said) = improve(&path("other"), &others);
     assert!(code == Some(0) && said.contains("grpo: 3 iterations"), "{said}");
 
+    // An exported policy is improved like the network that it was, but by PPO.
+    let exported = path("exported");
+    assert_eq!(run("export", &[&model, "-o".as_ref(), &exported]).0, Some(0));
+    let go_on = |algorithm: &str, config: &Path, output: &Path| {
+        let mut arguments: Vec<&Path> = vec![config, "--from".as_ref(), &exported];
+        arguments.extend::<[&Path; 4]>(["--dataset".as_ref(), &dataset, "-o".as_ref(), output]);
+        arguments.extend([recordings[0], recordings[1], "--algorithm", algorithm].map(Path::new));
+        run("ppo", &arguments)
+    };
+    let (code, _, said) = go_on("grpo", &config, &path("again"));
+    assert!(code == Some(0) && said.contains("grpo: 3 iterations"), "{said}");
+    let (code, _, said) = go_on("ppo", &config, &path("nothing"));
+    assert!(code == Some(1) && said.contains("by which PPO's critic begins"), "{said}");
+    // What comes of one says what it has learned from.
+    let everything = path("everything.toml");
+    fs::write(&everything, text.replacen("\"no_real\"", "\"everything\"", 1)).unwrap();
+    let (code, _, said) = go_on("grpo", &everything, &path("nothing"));
+    assert!(code == Some(1) && said.contains("let them agree"), "{said}");
+    assert!(said.lines().count() == 1 && !path("nothing").exists(), "{said}");
+
     // What cannot be used is said in one line: no GPU, no source of outcomes, a foreign model.
     for (more, expected) in
         [(["--measure-on", "0"], "error: "), (["--real", "absent"], "--recordings")]
@@ -304,7 +324,7 @@ fn small_reinforcement() -> String {
     shipped_with("configurations/ppo-recorded.toml", &smaller)
 }
 
-/// The shipped training, of two steps a stage and a small network.
+/// The shipped stages, of two steps each and a small network.
 fn small_stages(folder: &Path) {
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR"));
     fs::create_dir(folder.join("configurations")).unwrap();
@@ -318,7 +338,7 @@ fn small_stages(folder: &Path) {
                  speed_width = 8 }\n";
         fs::write(folder.join(&name), text).unwrap();
     }
-    fs::copy(shipped.join("train.toml"), folder.join("train.toml")).unwrap();
+    fs::copy(shipped.join("stages.toml"), folder.join("stages.toml")).unwrap();
 }
 
 #[test]
@@ -327,15 +347,26 @@ fn one_command_trains_a_policy_from_recordings_that_can_be_used() {
     let path = |name: &str| place.path().join(name);
     small_recordings(3_000, &path("recorded"));
     small_stages(place.path());
-    let config = path("train.toml");
+    let config = path("stages.toml");
     let (recorded, output) = (path("recorded"), path("out"));
     let arguments: [&Path; 5] =
         [&config, "--recordings".as_ref(), &recorded, "--output".as_ref(), &output];
     let (code, _, said) = run("train", &arguments);
     assert_eq!(code, Some(0), "{said}");
     let model = Model::read(&output.join("policy")).unwrap();
-    assert_eq!(model.description().name, "learned");
+    assert_eq!(model.description().name, "stages");
     OnnxPolicy::open(&model, &Engine::Embedded).unwrap();
+    // What the shipped training measures needs a GPU, and says so before anything is made.
+    let whole = Path::new(env!("CARGO_MANIFEST_DIR")).join("train.toml");
+    let nothing = path("nothing");
+    let arguments_of_all: [&Path; 5] =
+        [&whole, "--recordings".as_ref(), &recorded, "--output".as_ref(), &nothing];
+    let (code, _, said) = run("train", &arguments_of_all);
+    assert!(code == Some(1) && said.lines().count() == 1 && !nothing.exists(), "{said}");
+    assert!(
+        said.contains("nearly nothing that a policy will write by itself is in recordings"),
+        "{said}"
+    );
     // Reinforcement goes on from the last stage, and what comes of it is the policy.
     let (reinforced, improved) = (path("reinforced.toml"), path("improved"));
     fs::write(path("recorded.toml"), small_reinforcement()).unwrap();
@@ -481,7 +512,7 @@ fn parts_of_a_training_are_left_out_and_the_rest_is_compared() {
     let family = first.matrix.name.parse::<Recipe>().unwrap().family().to_owned();
     let (config, dataset, output) = (path("ablations.toml"), path("dataset"), path("out"));
     let text = format!(
-        "training = \"train.toml\"\nsplit = {{ leave_out = [\"{family}\"] }}\nseeds = [1, 2]\n\
+        "training = \"stages.toml\"\nsplit = {{ leave_out = [\"{family}\"] }}\nseeds = [1, 2]\n\
          reinforcement = \"recorded.toml\"\n[[variants]]\nname = \"all\"\n\
          [[variants]]\nname = \"no SFT\"\nwithout = [\"sft\"]\n\
          shown = {{ features = true, grids = false, positions = false }}\n\

@@ -28,6 +28,9 @@ pub(crate) struct NamedModel {
 pub(crate) fn split(provenance: &str) -> anyhow::Result<Split> {
     let said = || -> Option<serde_json::Value> {
         let mut provenance: serde_json::Value = serde_json::from_str(provenance).ok()?;
+        if let Some(reinforcement) = provenance.get("reinforcement") {
+            provenance = serde_json::from_str(reinforcement.as_str()?).ok()?;
+        }
         Some(provenance.get_mut("config")?.get_mut("split")?.take())
     };
     let Some(said) = said() else { return Ok(Split::NoReal) };
@@ -110,6 +113,9 @@ mod tests {
         let twin = model.provenance.replace("\"everything\"", "\"no_real\"");
         assert!(ensure_no_real("twin", &twin).is_ok());
         assert!(ensure_no_real("made", "by hand").is_ok());
+        let stage = serde_json::json!({ "config": { "split": "everything" } });
+        let improved = serde_json::json!({ "reinforcement": stage.to_string(), "iterations": 1 });
+        assert!(ensure_no_real("improved", &improved.to_string()).is_err());
         let of_one = model.provenance.replace("\"everything\"", "{\"leave_out\":\"heat\"}");
         let refused = format!("{:#}", ensure_no_real("older", &of_one).unwrap_err());
         assert!(refused.starts_with("`older`: it says that it was trained by"), "{refused}");

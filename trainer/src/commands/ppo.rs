@@ -6,25 +6,30 @@ use std::time::Instant;
 
 use anyhow::Context as _;
 use sparserl_gpu::store::recording::Recordings;
-use sparserl_trainer::corpus::RealMatrices;
+use sparserl_onnx_models::Model;
+use sparserl_trainer::corpus::{RealMatrices, Split};
 use sparserl_trainer::dataset::Dataset;
+use sparserl_trainer::export::{network_of, was_read_back};
 use sparserl_trainer::measured::MeasuredCase;
 use sparserl_trainer::network::{Compute, ModelFile, on_device};
 use sparserl_trainer::reinforcement::{
-    Algorithm, Improved, Known, MeasuredOutcomes, Outcomes, RecordedOutcomes, ReinforcementConfig,
-    ReinforcementError, ReinforcementRun, Report, Tally,
+    Algorithm, DecodingMode, Improved, Known, MeasuredOutcomes, Outcomes, RecordedOutcomes,
+    ReinforcementConfig, ReinforcementError, ReinforcementRun, Report, Tally,
 };
 
 use super::measuring::{after, open_gpu};
+use super::models::split;
 use super::{open_recorder, real_matrices};
 use crate::console::{ProgressDisplay, say};
 use crate::interruption::Interruption;
 
 #[derive(clap::Args)]
 pub(crate) struct Ppo {
-    /// How to train (TOML); `trainer/configurations/ppo.toml` is one.
+    /// How to train (TOML): `trainer/configurations/grpo.toml` and `ppo.toml`, or without a GPU
+    /// `ppo-recorded.toml`.
     configuration: PathBuf,
-    /// The policy to begin with.
+    /// The policy to begin with: a network, or the folder of an exported one, as
+    /// `onnx-models/models/learned` is, with another algorithm than PPO.
     #[arg(long, value_name = "MODEL")]
     from: PathBuf,
     /// The cases.
@@ -58,7 +63,7 @@ pub(crate) struct Ppo {
 #[derive(clap::Args)]
 pub(super) struct OutcomeSource {
     /// Number of the GPU to measure on what a policy writes, which nothing else may use meanwhile;
-    /// without, what is recorded says what becomes of it.
+    /// without, what is recorded says what becomes of recorded programs.
     #[arg(long, value_name = "NUMBER")]
     pub(super) measure_on: Option<u32>,
     /// Cases for which kernels are made at the same time, while others are measured.
@@ -73,7 +78,20 @@ impl Ppo {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
         let mut config = ReinforcementConfig::read(&self.configuration)?;
         config.algorithm = self.algorithm.unwrap_or(config.algorithm);
-        let from = ModelFile::read(&self.from)?;
+        self.outcomes.check_decoding(&self.configuration, &config)?;
+        let from = self.begin(config.algorithm)?;
+        let named = || format!("`{}`", self.from.display());
+        let learned_from = split(&from.provenance).with_context(named)?;
+        let text = |split: &Split| serde_json::to_string(split).unwrap_or_default();
+        anyhow::ensure!(
+            learned_from == config.split,
+            "`{}` has learned by the split {}, while `{}` says {}: let them agree, so that what \
+             comes of it says what it has learned from",
+            self.from.display(),
+            text(&learned_from),
+            self.configuration.display(),
+            text(&config.split)
+        );
         let dataset = Dataset::read(&self.dataset)?;
         let real = real_matrices(self.real.as_deref())?;
         let given = (&config, &dataset, &from, &real);
@@ -81,12 +99,43 @@ impl Ppo {
         self.outcomes.improve(given, recordings, &self.output, self.device, deadline)?;
         Ok(())
     }
+
+    /// The policy to begin with.
+    fn begin(&self, algorithm: Algorithm) -> anyhow::Result<ModelFile> {
+        let from = match self.from.is_dir() {
+            true => network_of(&Model::read(&self.from)?)?,
+            false => ModelFile::read(&self.from)?,
+        };
+        anyhow::ensure!(
+            algorithm != Algorithm::Ppo || !was_read_back(&from),
+            "`{}` is of an exported policy, without the speeds within reach by which PPO's critic \
+             begins: name the network that was exported, or another `--algorithm`",
+            self.from.display()
+        );
+        Ok(from)
+    }
 }
 
 impl OutcomeSource {
     /// The GPU of this number, or what is recorded.
     pub(super) fn new(measure_on: Option<u32>) -> Self {
         Self { measure_on, ahead: AHEAD }
+    }
+
+    /// Refuses to answer by recordings for programs that a policy writes by itself.
+    pub(super) fn check_decoding(
+        &self,
+        configuration: &Path,
+        config: &ReinforcementConfig,
+    ) -> anyhow::Result<()> {
+        anyhow::ensure!(
+            self.measure_on.is_some() || config.decoding == DecodingMode::Measured,
+            "`{}`: nearly nothing that a policy will write by itself is in recordings: name a GPU \
+             that measures it (`--measure-on 0`), or choose `decoding = \"measured\"`, as \
+             `trainer/configurations/ppo-recorded.toml` does",
+            configuration.display()
+        );
+        Ok(())
     }
 
     /// Whether the GPU is there, before hours are spent on what comes first. One is refused where a

@@ -48,6 +48,10 @@ impl Train {
         }
         self.device.check()?;
         self.outcomes.check(&self.configuration, "reinforcement", reinforcement.is_some())?;
+        if let Some(config) = &reinforcement {
+            let checked = self.outcomes.check_decoding(&self.configuration, config);
+            checked.context("`trainer/stages.toml` trains without `reinforcement`")?;
+        }
         std::fs::create_dir_all(&self.output)
             .with_context(|| format!("cannot make `{}`", self.output.display()))?;
 

@@ -18,6 +18,9 @@ const OPSET: i64 = 17;
 /// The version of the file format that belongs to it.
 const IR_VERSION: i64 = 8;
 
+/// What follows a parameter's name in that of its tensor, which is in half precision.
+pub(super) const HALF: &str = ".f16";
+
 /// What an operator gives, by its name in the graph.
 #[derive(Clone, Debug)]
 pub(super) struct Value(String);
@@ -138,7 +141,7 @@ impl<'p> Graph<'p> {
         let parameter = parameter.ok_or_else(|| ExportError::Missing(name.to_owned()))?;
         let halves = parameter.numbers.iter().flat_map(|&x| f16::from_f32(x).to_le_bytes());
         let initializer = TensorProto {
-            name: format!("{name}.f16"),
+            name: format!("{name}{HALF}"),
             dims: parameter.shape.iter().map(|&size| size as i64).collect(),
             data_type: DataType::Float16.into(),
             raw_data: halves.collect(),

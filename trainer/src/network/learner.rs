@@ -1,7 +1,6 @@
 //! A network together with its optimizer: what the stages train.
 
 use burn::module::{AutodiffModule, Module};
-use burn::tensor::Tensor;
 use burn::tensor::backend::AutodiffBackend;
 use sparserl_onnx_models::speeds::REGIMES;
 
@@ -81,19 +80,18 @@ impl<B: AutodiffBackend> Learner<B> {
         learning_rate: f64,
     ) -> impl FnOnce() -> (Losses, f32) + use<B> {
         let (total, all) = losses(&self.network, batch.on(&self.device), weights);
-        let norm = self.descend(&total, learning_rate);
+        let norm = self.descend(&[total.backward()], learning_rate);
         move || (Losses::from_numbers(&numbers(all)), norm())
     }
 
-    /// One step of the optimizer down the gradients of a loss, whose norm is computed when it is
+    /// One step of the optimizer down the sum of some gradients, whose norm is computed when it is
     /// asked for.
     pub(super) fn descend(
         &mut self,
-        loss: &Tensor<B, 1>,
+        gradients: &[B::Gradients],
         learning_rate: f64,
     ) -> impl FnOnce() -> f32 + use<B> {
-        let gradients = loss.backward();
-        let (network, norm) = self.optimizer.step(self.network.clone(), &gradients, learning_rate);
+        let (network, norm) = self.optimizer.step(self.network.clone(), gradients, learning_rate);
         self.network = network;
         move || norm.map_or(0.0, |norm| numbers(norm).first().copied().unwrap_or(0.0))
     }

@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use sparserl_core::language::Token;
 use sparserl_onnx_models::speeds::REGIMES;
 
-use super::loss::mean;
+use super::loss::{losses, mean};
 use super::parameters::numbers;
 use super::rollouts::DeviceRollouts;
-use super::{AdamW, Assessed, Cache, Learner, Network, RolloutBatch};
+use super::{AdamW, Assessed, Batch, Cache, Learner, LossWeights, Losses, Network, RolloutBatch};
 
 /// What a policy is improved by: all of it is minimised together.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -63,6 +63,17 @@ pub struct PolicyLosses {
     pub kl: f32,
     /// Share of the tokens with alternatives whose ratio is beyond the clip.
     pub clipped: f32,
+}
+
+/// What a step found before it was made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Improvement {
+    /// What the policy is improved by.
+    pub policy: PolicyLosses,
+    /// What is made smaller beside it, if anything.
+    pub fit: Option<Losses>,
+    /// The norm of the gradient of both.
+    pub gradient_norm: f32,
 }
 
 impl PolicyLosses {
@@ -190,16 +201,30 @@ impl<B: AutodiffBackend> Learner<B> {
         batch.assess(&self.network.valid(), &self.device)
     }
 
-    /// Improves the policy by one step. What it found is computed when it is asked for.
+    /// Improves the policy by one step, which also makes the losses of a stage smaller on another
+    /// batch where one is given. What it found is computed when it is asked for.
     pub fn improve(
         &mut self,
         batch: &RolloutBatch,
         objective: &Objective,
+        fit: Option<(&Batch, &LossWeights)>,
         learning_rate: f64,
-    ) -> impl FnOnce() -> (PolicyLosses, f32) + use<B> {
+    ) -> impl FnOnce() -> Improvement + use<B> {
         let (total, all) = policy_losses(&self.network, batch.on(&self.device), objective);
-        let norm = self.descend(&total, learning_rate);
-        move || (PolicyLosses::from_numbers(&numbers(all)), norm())
+        // Each by itself: of a graph with both, gradients were not the same to the last bit in
+        // every run while other threads had graphs, too (burn 0.21).
+        let mut gradients = vec![total.backward()];
+        let fit = fit.map(|(batch, weights)| {
+            let (total, all) = losses(&self.network, batch.on(&self.device), weights);
+            gradients.push(total.backward());
+            all
+        });
+        let norm = self.descend(&gradients, learning_rate);
+        move || Improvement {
+            policy: PolicyLosses::from_numbers(&numbers(all)),
+            fit: fit.map(|all| Losses::from_numbers(&numbers(all))),
+            gradient_norm: norm(),
+        }
     }
 
     /// Fits the critic, and nothing else, to what the speeds within reach say: before each token of
@@ -228,8 +253,7 @@ impl<B: AutodiffBackend> Learner<B> {
         // Nothing below the critic has a gradient.
         let said = network.heads.critic(Tensor::from_inner(hidden)).squeeze_dim::<3>(3);
         let error = mean((said - expected).square(), Tensor::from_inner(on_device.written));
-        let gradients = error.backward();
-        let (network, _) = optimizer.step(network, &gradients, learning_rate);
+        let (network, _) = optimizer.step(network, &[error.backward()], learning_rate);
         self.network = network;
         numbers(error).first().copied().unwrap_or(f32::NAN)
     }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{KlConfig, Reward};
+use super::{FitWeights, KlConfig, Reward};
 use crate::configuration::{ConfigurationError, read_checked};
 use crate::corpus::Split;
 use crate::network::OptimizerConfig;
@@ -65,6 +65,10 @@ pub struct ReinforcementConfig {
     /// What keeps the policy near the one that it begins from.
     #[serde(default)]
     pub kl: KlConfig,
+    /// How much predicted speeds are fitted to what is measured, in the same steps. The members of
+    /// the ensemble stay apart where `seed` is that of the stage that trained them.
+    #[serde(default, skip_serializing_if = "FitWeights::are_zero")]
+    pub fit: FitWeights,
     /// Share of a group that expert iteration imitates.
     #[serde(default = "best_share")]
     pub best_share: f64,
@@ -205,8 +209,14 @@ impl ReinforcementConfig {
                 "learning rates, `clip.high`, `clip.value` and `kl.target` must be positive",
             );
         }
-        let not_negative =
-            [self.value_weight, self.entropy_weight, self.kl.weight, self.reward.efficiency()];
+        let not_negative = [
+            self.value_weight,
+            self.entropy_weight,
+            self.fit.speed,
+            self.fit.ranking,
+            self.kl.weight,
+            self.reward.efficiency(),
+        ];
         let most = 1.0 / KlConfig::LARGEST_ERROR;
         if !not_negative.iter().all(|number| number.is_finite() && *number >= 0.0)
             || !(0.0..most).contains(&self.kl.rate)

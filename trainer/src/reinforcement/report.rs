@@ -10,7 +10,7 @@ use super::{Group, Judgement, Judgements, Reward};
 use sparserl_onnx_models::speeds::REGIMES;
 
 use crate::dataset::DatasetCase;
-use crate::network::PolicyLosses;
+use crate::network::{Losses, PolicyLosses};
 
 /// What became of some programs, in shares and means; NaN (in JSON `null`) where there is nothing
 /// to count.
@@ -56,6 +56,9 @@ pub struct Report {
     pub entropy: f64,
     /// Means over the steps of this iteration; nothing where nothing was learned.
     pub losses: Option<PolicyLosses>,
+    /// What the errors of predicted speeds were in these steps, where they are fitted.
+    #[serde(default)]
+    pub fit: Option<Losses>,
     /// The mean norm of their gradients.
     pub gradient_norm: Option<f32>,
     /// The learning rate.

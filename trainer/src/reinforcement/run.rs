@@ -10,6 +10,7 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 use sparserl_core::random::SplitMix64;
 
+use super::fit::{self, FitError};
 use super::state::{State, batch};
 use super::{
     Algorithm, Cases, Group, Judged, Judgement, Judgements, Matrices, Outcomes,
@@ -18,8 +19,8 @@ use super::{
 use crate::corpus::{RealMatrices, Role};
 use crate::dataset::Dataset;
 use crate::network::{
-    AdamW, AutodiffBackend, Learner, Modalities, ModelFile, NetworkPolicy, Objective, OnDevice,
-    PolicyLosses, Processor, RolloutBatch, RolloutRow, RolloutStep, Surrogate,
+    AdamW, AutodiffBackend, Improvement, Learner, Losses, Modalities, ModelFile, NetworkPolicy,
+    Objective, OnDevice, PolicyLosses, Processor, RolloutBatch, RolloutRow, RolloutStep, Surrogate,
 };
 use crate::stages::{CHECKPOINT, Epochs, LOG, Log, MODEL, StageError, evenly, shuffle, trained_on};
 
@@ -28,6 +29,7 @@ const PROGRAMS: u64 = 0x9f09;
 const ORDER: u64 = 0x04de;
 const CRITIC: u64 = 0xc417;
 const VALIDATION: u64 = 0x7a11;
+const RECORDED: u64 = 0x4ec0;
 
 /// Reinforcement learning, ready to run on some device: [`on_device`](crate::network::on_device)
 /// runs it.
@@ -74,6 +76,9 @@ pub enum ReinforcementError<E: fmt::Debug + fmt::Display> {
     /// No programs can be written.
     #[error(transparent)]
     Rollout(#[from] RolloutError),
+    /// The programs of a case cannot be described for predicted speeds to be fitted to them.
+    #[error(transparent)]
+    Fit(#[from] FitError),
     /// What becomes of programs cannot be found out.
     #[error("{0}")]
     Outcomes(E),
@@ -184,7 +189,7 @@ impl<O: Outcomes, G, P> ReinforcementRun<'_, O, G, P> {
         let (taken, left): (Vec<usize>, Vec<usize>) =
             (0..dataset.cases.len()).filter(fits).partition(|place| is_taken[matrix(place)]);
         if taken.is_empty() {
-            return Err(StageError::NoCases { matrices: dataset.matrices.len() });
+            return Err(StageError::NoneFits);
         }
         let is_validation = |place: &usize| roles[matrix(place)] == Role::Validation;
         let others =
@@ -322,6 +327,12 @@ impl<O: Outcomes, G, P> ReinforcementRun<'_, O, G, P> {
         (report.kl, report.entropy) = state.assess(&mut groups, config.minibatch);
         self.teach(&mut groups, &judgements);
         let objective = self.objective(state.kl_weight);
+        let seeds = (config.seed, of_iteration(RECORDED));
+        let measured = match config.fit.are_zero() {
+            true => None,
+            false => Some(fit::rows(cases, &groups, &judgements, seeds)?),
+        };
+        let weights = config.fit.losses();
         let mut learned = Vec::new();
         let mut order: Vec<usize> = (0..groups.len())
             .filter(|&place| groups[place].rollouts.iter().any(|r| !r.row.steps.is_empty()))
@@ -331,15 +342,21 @@ impl<O: Outcomes, G, P> ReinforcementRun<'_, O, G, P> {
             shuffle(&mut order, &mut random);
             for some in order.chunks(config.minibatch) {
                 let batch = batch(some.iter().map(|&place| &groups[place]));
+                let fit = measured.as_ref().map(|rows| {
+                    fit::batch(some.iter().map(|&place| (&groups[place], &rows[place])))
+                });
+                let fit = fit.as_ref().map(|batch| (batch, &weights));
                 let rate = report.learning_rate;
-                learned.push(state.learner.improve(&batch, &objective, rate));
+                learned.push(state.learner.improve(&batch, &objective, fit, rate));
             }
         }
-        let learned: Vec<(PolicyLosses, f32)> = learned.into_iter().map(|ask| ask()).collect();
+        let learned: Vec<Improvement> = learned.into_iter().map(|ask| ask()).collect();
         if !learned.is_empty() {
-            let losses: Vec<PolicyLosses> = learned.iter().map(|(losses, _)| *losses).collect();
+            let losses: Vec<PolicyLosses> = learned.iter().map(|step| step.policy).collect();
             report.losses = Some(PolicyLosses::mean(&losses));
-            let norms = learned.iter().map(|(_, norm)| norm);
+            let fitted: Vec<Losses> = learned.iter().filter_map(|step| step.fit).collect();
+            report.fit = (!fitted.is_empty()).then(|| Losses::mean(&fitted));
+            let norms = learned.iter().map(|step| step.gradient_norm);
             report.gradient_norm = Some(norms.sum::<f32>() / learned.len() as f32);
         }
         if report.kl.is_finite() {

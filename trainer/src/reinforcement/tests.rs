@@ -1,6 +1,7 @@
 //! Of reinforcement learning as a whole, on recordings of small matrices and with a small network.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::path::Path;
 
@@ -9,13 +10,14 @@ use sparserl_core::language::{LANGUAGE_VERSION, Program, Token};
 use sparserl_core::outcome::Tier;
 use sparserl_core::task::{Dtype, Operation, Task};
 use sparserl_gpu::store::recording::{Recorder, Recordings};
+use sparserl_onnx_models::programs::token_ids;
 
 use super::*;
 use crate::collect::tests::{Fake, FakeCompiler, context};
 use crate::corpus::{RealMatrices, Split};
 use crate::measured::MeasuredCase;
 use crate::network::{
-    Compute, Learner, Modalities, ModelFile, NetworkPolicy, OptimizerConfig, on_device,
+    Compute, Learner, Modalities, ModelFile, NetworkPolicy, OptimizerConfig, Processor, on_device,
 };
 use crate::stages;
 use crate::stages::tests::{dataset, measured};
@@ -41,6 +43,7 @@ pub(crate) fn config(algorithm: Algorithm) -> ReinforcementConfig {
         lambda: 0.95,
         value_weight: 0.5,
         entropy_weight: 0.01,
+        fit: FitWeights::default(),
         kl: KlConfig { weight: 0.02, target: 0.2, rate: 0.1 },
         best_share: 0.25,
         critic: CriticConfig { steps: 10, learning_rate: 1e-2 },
@@ -367,5 +370,51 @@ fn only_cases_of_the_split_and_size_are_trained_on() {
     let place = tempfile::tempdir().unwrap();
     let config = ReinforcementConfig { largest_nnz: Some(0), ..config(Algorithm::Rloo) };
     let error = run_until(&config, &beginner(), recorded(), place.path(), 1).unwrap_err();
-    assert!(error.to_string().contains("trains on none"), "{error}");
+    assert!(error.to_string().contains("none of the dataset's cases"), "{error}");
+}
+
+#[test]
+fn speeds_are_fitted_to_what_was_written_and_to_recorded_programs_besides() {
+    let (data, real) = (dataset(), RealMatrices::none());
+    let matrices = Matrices::new(data, &real);
+    let cases = Cases::new(&matrices);
+    let network = beginner();
+    let policy = NetworkPolicy::<Processor>::new(&network, Modalities::ALL, Default::default());
+    let groups = write_programs(&policy, &cases, &[0, 5], DecodingMode::Measured, 6, 3).unwrap();
+    let requests: Vec<Request<'_>> = groups.iter().map(Group::request).collect();
+    let mut judgements = recorded().judge(&cases, &requests).unwrap();
+    // Of the first program nothing is known.
+    judgements[0][0] = None;
+    let rows = fit::rows(&cases, &groups, &judgements, (1, 7)).unwrap();
+    for ((group, judgements), rows) in groups.iter().zip(&judgements).zip(&rows) {
+        assert_eq!(rows.len(), 12);
+        let ids = |rollout: &Rollout| token_ids(rollout.program.as_ref().unwrap());
+        let known = group.rollouts.iter().zip(judgements).filter(|(_, known)| known.is_some());
+        let mut written = BTreeSet::new();
+        let first: Vec<Vec<u8>> = known
+            .map(|(rollout, _)| ids(rollout))
+            .filter(|ids| written.insert(ids.clone()))
+            .collect();
+        assert!(!first.is_empty() && rows[..first.len()].iter().map(|row| &row.tokens).eq(&first));
+        let members = stages::bootstrap_weights(1, group.case.matrix);
+        let mut different = BTreeSet::new();
+        for row in rows.iter().filter(|row| !row.tokens.is_empty()) {
+            let place = group.case.programs.iter().position(|known| known.tokens == row.tokens);
+            let known = &group.case.programs[place.unwrap()];
+            assert_eq!((row.terms, row.members), (Some(known.terms), members));
+            for (regime, speed) in row.speeds.into_iter().enumerate() {
+                assert!((speed.unwrap() - known.speed(regime).unwrap()).abs() < 1e-6);
+            }
+            assert!(different.insert(&row.tokens) && (row.imitate, row.valid) == (0.0, None));
+        }
+        assert!(different.len() > first.len());
+    }
+    // In the log are their errors, which fall.
+    let place = tempfile::tempdir().unwrap();
+    let fit = FitWeights { speed: 1.0, ranking: 0.5 };
+    let config = ReinforcementConfig { iterations: 8, fit, ..config(Algorithm::Grpo) };
+    run_until(&config, &beginner(), recorded(), place.path(), u64::MAX).unwrap();
+    let errors: Vec<f32> =
+        log(place.path()).iter().map(|report| report.fit.unwrap().speed).collect();
+    assert!(errors.len() == 8 && errors[7] < 0.8 * errors[0], "{errors:?}");
 }

@@ -34,6 +34,13 @@ pub enum StageError {
         /// Matrices of the dataset.
         matrices: usize,
     },
+    /// Nothing of the dataset is improved on.
+    #[error(
+        "none of the dataset's cases is of a matrix that the split trains on, of at most \
+         `largest_nnz` entries and, where a GPU measures, of this one: change these, or `collect` \
+         on it first"
+    )]
+    NoneFits,
     /// What is in the folder is of another stage, configuration or dataset.
     #[error(
         "`{}` is of another {what}: name a folder of its own for each", path.display()

@@ -124,16 +124,16 @@ impl<'d> Sampler<'d> {
         }
         (batch, ranges)
     }
+}
 
-    /// How much each member of the ensemble learns from a matrix: a Bayesian bootstrap (Rubin,
-    /// 1981) by matrix, since programs of one matrix are alike.
-    fn members(&self, matrix: u32) -> [f32; ENSEMBLE] {
-        std::array::from_fn(|member| {
-            let number = u64::from(matrix) * ENSEMBLE as u64 + member as u64;
-            let even = SplitMix64::after(self.config.seed ^ 0xb007, number).uniform();
-            -(1.0 - even).max(1e-9).ln() as f32
-        })
-    }
+/// How much each member of the ensemble learns from a matrix: a Bayesian bootstrap (Rubin, 1981) by
+/// matrix, since programs of one matrix are alike.
+pub(crate) fn bootstrap_weights(seed: u64, matrix: u32) -> [f32; ENSEMBLE] {
+    std::array::from_fn(|member| {
+        let number = u64::from(matrix) * ENSEMBLE as u64 + member as u64;
+        let even = SplitMix64::after(seed ^ 0xb007, number).uniform();
+        -(1.0 - even).max(1e-9).ln() as f32
+    })
 }
 
 /// Hides what is to be hidden; what is left is shown.
@@ -181,8 +181,9 @@ impl<'s> Rows<'s> {
             }
         }
         let (stage, config) = (sampler.stage, sampler.config);
+        let members = bootstrap_weights(config.seed, case.matrix);
         let near = near_the_best(case, config);
-        Self { stage, config, case, members: sampler.members(case.matrix), reach, near }
+        Self { stage, config, case, members, reach, near }
     }
 
     fn draw(&self, random: &mut SplitMix64) -> Vec<Row> {

@@ -134,7 +134,39 @@ fn improving_makes_what_was_better_likelier_and_fitting_the_critic_moves_nothing
     };
     let before = gain(&learner);
     let losses: Vec<PolicyLosses> =
-        (0..20).map(|_| learner.improve(&batch, &objective, 1e-2)().0).collect();
+        (0..20).map(|_| learner.improve(&batch, &objective, None, 1e-2)().policy).collect();
     assert!(gain(&learner) > before + 1.0, "{before} to {}", gain(&learner));
     assert!(losses[19].policy < losses[0].policy && losses[19].value < losses[0].value);
+}
+
+#[test]
+fn predicted_speeds_are_fitted_in_the_steps_that_improve_the_policy() {
+    let (rollouts, measured) = (rollouts(), batch(4));
+    let config = OptimizerConfig::default();
+    let learner = || -> Learner<Autodiff<Flex>> {
+        let learner = Learner::new(&tiny(), config, 1, Default::default());
+        learner.with_parameters(&trained(3).parameters())
+    };
+    let weights = LossWeights { speed: 1.0, ranking: 0.5, ..LossWeights::default() };
+    let [mut alone, mut fitted] = [learner(), learner()];
+    let before = alone.evaluate(&measured, &weights).losses.total;
+    for _ in 0..20 {
+        let step = alone.improve(&rollouts, &EVERYTHING, None, 1e-2)();
+        assert_eq!(step.fit, None);
+        let fit = Some((&measured, &weights));
+        let step = fitted.improve(&rollouts, &EVERYTHING, fit, 1e-2)();
+        let losses = step.fit.unwrap();
+        assert!((losses.total - losses.speed - 0.5 * losses.ranking).abs() < 1e-4, "{losses:?}");
+    }
+    let [alone_after, fitted_after] =
+        [&alone, &fitted].map(|learner| learner.evaluate(&measured, &weights).losses.total);
+    assert!(fitted_after < 0.8 * before && fitted_after < alone_after, "{before}: {fitted_after}");
+    // The heads that predict speeds have no part in the policy.
+    let start = trained(3).parameters();
+    let same = |learner: &Learner<Autodiff<Flex>>| {
+        let all = learner.network().parameters();
+        let pairs = start.iter().zip(&all).filter(|(_, after)| after.name.contains("speeds"));
+        pairs.map(|(before, after)| before.numbers == after.numbers).collect::<Vec<_>>()
+    };
+    assert!(same(&alone).iter().all(|same| *same) && same(&fitted).contains(&false));
 }
