@@ -33,9 +33,9 @@ mod tests;
 pub use advantage::{Judged, Lesson, gae, leave_one_out, lessons, normalised};
 pub use cases::{Cases, Matrices, MatrixError};
 pub use configuration::{
-    Algorithm, Clip, CriticConfig, DecodingMode, ReinforcementConfig, UnknownAlgorithm,
+    Algorithm, Clip, CriticConfig, DecodingMode, FitWeights, ReinforcementConfig, UnknownAlgorithm,
 };
-pub use fit::{FitError, FitWeights};
+pub use fit::FitError;
 pub use kl::KlConfig;
 pub use measuring::{MeasuredOutcomes, MeasuringError};
 pub use outcomes::{Judgement, Judgements, Known, Outcomes, RecordedOutcomes, Request};

@@ -14,6 +14,7 @@ use sparserl_gpu::store::recording::{Recorder, Recordings};
 use sparserl_onnx_models::signature::Signature;
 use sparserl_onnx_models::{Engine, Model, OnnxPolicy};
 use sparserl_trainer::corpus::{RealMatrices, Recipe};
+use sparserl_trainer::export::was_read_back;
 use sparserl_trainer::fit_cost::{Report, TaskScores};
 use sparserl_trainer::network::{ModelFile, Network, NetworkConfig, Processor};
 
@@ -216,6 +217,8 @@ fn a_policy_is_improved_on_recordings_and_interrupted_runs_are_of_one_configurat
     };
     let (code, _, said) = go_on("grpo", &config, &path("again"));
     assert!(code == Some(0) && said.contains("grpo: 3 iterations"), "{said}");
+    let improved = ModelFile::read(&path("again/model.safetensors")).unwrap();
+    assert!(was_read_back(&improved) && !was_read_back(&ModelFile::read(&model).unwrap()));
     let (code, _, said) = go_on("ppo", &config, &path("nothing"));
     assert!(code == Some(1) && said.contains("by which PPO's critic begins"), "{said}");
     // What comes of one says what it has learned from.

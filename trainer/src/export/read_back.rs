@@ -14,6 +14,8 @@ use crate::network::{ConfigError, ModelFile, Network, NetworkConfig, Parameter, 
 const REACH: &str = "heads.reach.";
 /// Heads that only training uses: they are not exported.
 const NOT_EXPORTED: [&str; 3] = [REACH, "heads.validity.", "heads.terms."];
+/// The parameter that says how wide the hidden layers of the ensemble are.
+const HIDDEN: &str = "heads.speeds.0.second.bias";
 /// What heads that are not exported are drawn by.
 const SEED: u64 = 0;
 
@@ -100,9 +102,6 @@ pub fn was_read_back(file: &ModelFile) -> bool {
     let is_drawn = |parameter: &Parameter| file.parameters.contains(parameter);
     drawn.parameters().iter().filter(|parameter| parameter.name.starts_with(REACH)).all(is_drawn)
 }
-
-/// The parameter that says how wide the hidden layers of the ensemble are.
-const HIDDEN: &str = "heads.speeds.0.second.bias";
 
 /// The sizes of the network, by its description and the shapes of its parameters.
 fn config_of(model: &Model, tensors: &HashMap<String, TensorProto>) -> Option<NetworkConfig> {

@@ -1,6 +1,7 @@
 //! A network together with its optimizer: what the stages train.
 
 use burn::module::{AutodiffModule, Module};
+use burn::tensor::Tensor;
 use burn::tensor::backend::AutodiffBackend;
 use sparserl_onnx_models::speeds::REGIMES;
 
@@ -80,18 +81,19 @@ impl<B: AutodiffBackend> Learner<B> {
         learning_rate: f64,
     ) -> impl FnOnce() -> (Losses, f32) + use<B> {
         let (total, all) = losses(&self.network, batch.on(&self.device), weights);
-        let norm = self.descend(&[total.backward()], learning_rate);
+        let norm = self.descend(&total, learning_rate);
         move || (Losses::from_numbers(&numbers(all)), norm())
     }
 
-    /// One step of the optimizer down the sum of some gradients, whose norm is computed when it is
+    /// One step of the optimizer down the gradients of a loss, whose norm is computed when it is
     /// asked for.
     pub(super) fn descend(
         &mut self,
-        gradients: &[B::Gradients],
+        loss: &Tensor<B, 1>,
         learning_rate: f64,
     ) -> impl FnOnce() -> f32 + use<B> {
-        let (network, norm) = self.optimizer.step(self.network.clone(), gradients, learning_rate);
+        let gradients = loss.backward();
+        let (network, norm) = self.optimizer.step(self.network.clone(), &gradients, learning_rate);
         self.network = network;
         move || norm.map_or(0.0, |norm| numbers(norm).first().copied().unwrap_or(0.0))
     }

@@ -83,11 +83,11 @@ impl<B: AutodiffBackend> AdamW<B> {
         self.steps
     }
 
-    /// The module after a step along the sum of some gradients, and its norm before it was clipped.
+    /// The module after a step along its gradients, and their norm before it was clipped.
     pub fn step<M: Module<B>>(
         &mut self,
         module: M,
-        gradients: &[B::Gradients],
+        gradients: &B::Gradients,
         learning_rate: f64,
     ) -> (M, Option<Tensor<B::InnerBackend, 1>>) {
         let mut squares = Squares { gradients, found: Vec::new() };
@@ -149,31 +149,21 @@ impl<B: AutodiffBackend> AdamW<B> {
     }
 }
 
-/// The sum of a parameter's gradients, if it has any.
-fn sum<B: AutodiffBackend, const D: usize>(
-    parameter: &Tensor<B, D>,
-    gradients: &[B::Gradients],
-) -> Option<Tensor<B::InnerBackend, D>> {
-    let of_parameter = gradients.iter().filter_map(|gradients| parameter.grad(gradients));
-    of_parameter.reduce(|sum, gradient| sum + gradient)
-}
-
 /// Sums of the squares of all gradients.
 struct Squares<'g, B: AutodiffBackend> {
-    gradients: &'g [B::Gradients],
+    gradients: &'g B::Gradients,
     found: Vec<Tensor<B::InnerBackend, 1>>,
 }
 
 impl<B: AutodiffBackend> ModuleVisitor<B> for Squares<'_, B> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<B, D>>) {
-        let gradient = sum(&param.val(), self.gradients);
-        self.found.extend(gradient.map(|gradient| gradient.square().sum()));
+        self.found.extend(param.val().grad(self.gradients).map(|gradient| gradient.square().sum()));
     }
 }
 
 struct Update<'g, B: AutodiffBackend> {
     adam: &'g mut AdamW<B>,
-    gradients: &'g [B::Gradients],
+    gradients: &'g B::Gradients,
     scale: Tensor<B::InnerBackend, 1>,
     learning_rate: f64,
     place: Place,
@@ -190,7 +180,7 @@ impl<B: AutodiffBackend> ModuleMapper<B> for Update<'_, B> {
 
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<B, D>>) -> Param<Tensor<B, D>> {
         let (id, tensor, mapper) = param.consume();
-        let tensor = match sum(&tensor, self.gradients) {
+        let tensor = match tensor.grad(self.gradients) {
             Some(gradient) => {
                 let updated = self.update(tensor.inner(), gradient);
                 Tensor::from_inner(updated).require_grad()

@@ -210,16 +210,13 @@ impl<B: AutodiffBackend> Learner<B> {
         fit: Option<(&Batch, &LossWeights)>,
         learning_rate: f64,
     ) -> impl FnOnce() -> Improvement + use<B> {
-        let (total, all) = policy_losses(&self.network, batch.on(&self.device), objective);
-        // Each by itself: of a graph with both, gradients were not the same to the last bit in
-        // every run while other threads had graphs, too (burn 0.21).
-        let mut gradients = vec![total.backward()];
+        let (mut total, all) = policy_losses(&self.network, batch.on(&self.device), objective);
         let fit = fit.map(|(batch, weights)| {
-            let (total, all) = losses(&self.network, batch.on(&self.device), weights);
-            gradients.push(total.backward());
+            let (more, all) = losses(&self.network, batch.on(&self.device), weights);
+            total = total.clone() + more;
             all
         });
-        let norm = self.descend(&gradients, learning_rate);
+        let norm = self.descend(&total, learning_rate);
         move || Improvement {
             policy: PolicyLosses::from_numbers(&numbers(all)),
             fit: fit.map(|all| Losses::from_numbers(&numbers(all))),
@@ -253,7 +250,8 @@ impl<B: AutodiffBackend> Learner<B> {
         // Nothing below the critic has a gradient.
         let said = network.heads.critic(Tensor::from_inner(hidden)).squeeze_dim::<3>(3);
         let error = mean((said - expected).square(), Tensor::from_inner(on_device.written));
-        let (network, _) = optimizer.step(network, &[error.backward()], learning_rate);
+        let gradients = error.backward();
+        let (network, _) = optimizer.step(network, &gradients, learning_rate);
         self.network = network;
         numbers(error).first().copied().unwrap_or(f32::NAN)
     }

@@ -6,10 +6,10 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{FitWeights, KlConfig, Reward};
+use super::{KlConfig, Reward};
 use crate::configuration::{ConfigurationError, read_checked};
 use crate::corpus::Split;
-use crate::network::OptimizerConfig;
+use crate::network::{LossWeights, OptimizerConfig};
 use crate::stages::MOST_OF_BATCH;
 
 /// How a policy is improved by what becomes of the programs that it writes.
@@ -130,6 +130,17 @@ pub struct Clip {
     pub value: f64,
 }
 
+/// How much the errors of predicted speeds count beside the policy's objective. With 0 nothing is
+/// fitted, and predictions follow what is shared with the policy wherever that goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FitWeights {
+    /// Weight of [`LossWeights::speed`].
+    pub speed: f64,
+    /// Weight of [`LossWeights::ranking`].
+    pub ranking: f64,
+}
+
 /// How the critic begins.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -138,6 +149,18 @@ pub struct CriticConfig {
     pub steps: u64,
     /// The learning rate of these steps.
     pub learning_rate: f64,
+}
+
+impl FitWeights {
+    /// Whether nothing is fitted.
+    pub(super) fn are_zero(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The weights of all losses: the others are 0.
+    pub(super) fn losses(&self) -> LossWeights {
+        LossWeights { speed: self.speed, ranking: self.ranking, ..LossWeights::default() }
+    }
 }
 
 impl Default for Clip {

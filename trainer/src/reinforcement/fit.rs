@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
 use sparserl_core::language::TextError;
 use sparserl_core::random::SplitMix64;
 use sparserl_onnx_models::programs::token_ids;
@@ -15,19 +14,8 @@ use sparserl_onnx_models::terms::ProgramTerms;
 
 use super::{Cases, Group, Judgement, Judgements, MatrixError};
 use crate::dataset::DatasetProgram;
-use crate::network::{Batch, LossWeights, Modalities, Row};
+use crate::network::{Batch, Modalities, Row};
 use crate::stages::{bootstrap_weights, shuffle};
-
-/// How much the errors of predicted speeds count beside the policy's objective. With 0 nothing is
-/// fitted, and predictions follow what is shared with the policy wherever that goes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct FitWeights {
-    /// As [`LossWeights::speed`].
-    pub speed: f64,
-    /// As [`LossWeights::ranking`].
-    pub ranking: f64,
-}
 
 /// The programs of a case cannot be described.
 #[derive(Debug, thiserror::Error)]
@@ -38,18 +26,6 @@ pub enum FitError {
     /// The cost model has no reference program.
     #[error(transparent)]
     Reference(#[from] TextError),
-}
-
-impl FitWeights {
-    /// Whether nothing is fitted.
-    pub(super) fn are_zero(&self) -> bool {
-        *self == Self::default()
-    }
-
-    /// The weights of all losses: the others are 0.
-    pub(super) fn losses(&self) -> LossWeights {
-        LossWeights { speed: self.speed, ranking: self.ranking, ..LossWeights::default() }
-    }
 }
 
 /// The rows of each group: its programs that were timed, each once, then recorded ones of its case
