@@ -57,7 +57,6 @@ pub struct Report {
     /// Means over the steps of this iteration; nothing where nothing was learned.
     pub losses: Option<PolicyLosses>,
     /// What the errors of predicted speeds were in these steps, where they are fitted.
-    #[serde(default)]
     pub fit: Option<Losses>,
     /// The mean norm of their gradients.
     pub gradient_norm: Option<f32>,

@@ -3,13 +3,11 @@
 use pulp::{Arch, Simd, WithSimd};
 
 use super::super::arithmetic::softmax_of;
+use super::Heads;
 
 /// What the queries of a row find.
 pub(super) struct Attention<'a> {
-    pub(super) heads: usize,
-    /// Numbers of a key, and of a value, of a head.
-    pub(super) width: usize,
-    pub(super) scale: f32,
+    pub(super) heads: &'a Heads,
     /// `[queries, heads, width]`, as is what is found.
     pub(super) queries: &'a [f32],
     pub(super) found: &'a mut [f32],
@@ -35,7 +33,8 @@ impl WithSimd for Attention<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { heads, width, scale, keys, values, bias, shares, .. } = self;
+        let Self { keys, values, bias, shares, .. } = self;
+        let &Heads { count: heads, width, scale } = self.heads;
         let queries = self.queries.chunks_exact(width);
         for (at, (query, found)) in queries.zip(self.found.chunks_exact_mut(width)).enumerate() {
             let first = at % heads * self.apart;

@@ -1,6 +1,6 @@
 //! The attention of policies, as `trainer/src/export/graph.rs` writes it.
 
-use super::super::attention::{RowAttention, SplitAttention};
+use super::super::attention::{Heads, RowAttention, SplitAttention};
 use super::super::operator::Operator;
 use super::super::{Source, Step};
 use super::{Fused, Fusion};
@@ -34,7 +34,8 @@ impl Fusion<'_> {
         let (same, [values, next_values]) = self.known(values)?;
         let [heads, width] = sizes;
         let scale = self.parts(scaled, sizes)?;
-        let attention = RowAttention { heads, width: width / heads, layer, scale };
+        let heads = Heads { count: heads, width: width / heads, scale };
+        let attention = RowAttention { heads, layer };
         let inputs = vec![queries, keys, next_keys, values, next_values, bias];
         (same == layer).then_some((Operator::RowAttention(attention), inputs))
     }
@@ -94,12 +95,12 @@ impl Fusion<'_> {
             }
             _ => (None, keys, values),
         };
-        let attention = SplitAttention {
-            layer,
-            heads: usize::try_from(heads).ok()?,
+        let of = Heads {
+            count: usize::try_from(heads).ok()?,
             width: usize::try_from(part).ok()?,
             scale: self.number(scale)?,
         };
+        let attention = SplitAttention { heads: of, layer };
         let inputs = [queries, keys, values].into_iter().chain(bias).collect();
         let is_so = heads.min(part) > 0 && heads.checked_mul(part)? == width;
         is_so.then_some((Operator::SplitAttention(attention), inputs))
