@@ -88,14 +88,15 @@
 // where Scalar is the type of sums, product is alpha op(A) x and old is beta y (0 if beta is 0).
 // It is emulated before it is used, and refused where it reads or writes outside of the declared
 // arrays, reads what nobody wrote, races or does not end. That is tried in its kernel on some rows
-// of the matrix, counted from 0, with arrays for so many; and by itself, with arrays of their full
-// length, at up to 8192 places of the result by their true numbers: all places of a small one,
-// else both ends, the middle, around powers of two and around the numbers that the text names, and
-// others drawn at random from all parts. Products and old elements there are of all magnitudes,
-// infinite and NaN too. What goes wrong at other places only is not found, nor what depends on
-// what the user block and its arrays hold (numbers in [-1, 1) here): on a GPU that ends the CUDA
-// context, or writes to other memory of the process. An index that is computed from products or
-// from elements of arrays is therefore the text's to bound.
+// of the matrix, or of another one by sparserl_compile_ahead(), counted from 0, with arrays for so
+// many; and by itself, with arrays of their full length, at up to 8192 places of the result by
+// their true numbers: all places of a small one, else both ends, the middle, around powers of two
+// and around the numbers that the text names, and others drawn at random from all parts. Products
+// and old elements there are of all magnitudes, infinite and NaN too. What goes wrong at other
+// places only is not found, nor what depends on what the user block and its arrays hold (numbers
+// in [-1, 1) here): on a GPU that ends the CUDA context, or writes to other memory of the process.
+// An index that is computed from products or from elements of arrays is therefore the text's to
+// bound.
 #define SPARSERL_OPTION_EPILOGUE_SOURCE 108
 
 // Text: the members of User, in order: "const Scalar a[rows]; const Scalar b[columns]; Scalar c;
@@ -363,7 +364,8 @@ sparserl_status sparserl_context_create(const struct sparserl_options *options,
 
 // Destroys a context. What is searched for in the background ends with the kernels that are being
 // made or measured, which may take seconds, and goes no further: call sparserl_plan_wait() before
-// for the best. Its plans go on. NULL is ignored.
+// for the best. So does sparserl_compile_ahead() in another thread. Its plans go on. NULL is
+// ignored.
 sparserl_status sparserl_context_destroy(struct sparserl_context *context);
 
 // Copies a matrix and checks it. The arrays are not needed any more when this returns.
@@ -374,12 +376,31 @@ sparserl_status sparserl_matrix_create(struct sparserl_context *context,
 // Destroys a matrix. Plans of it go on. NULL is ignored.
 sparserl_status sparserl_matrix_destroy(struct sparserl_matrix *matrix);
 
+// Compiles, into the cache folder, every kernel that sparserl_plan_create() may begin with for
+// matrices of `value_type` (SPARSERL_F32, ...) with these options, whatever the matrix, and puts
+// their number into `num_kernels`, those that were there among it: plans of this context, and of
+// later ones with that folder, do not wait for a compiler then. For installers and prologues of
+// jobs, also where there is no GPU, for SPARSERL_OPTION_TARGET. It uses all cores for seconds, and
+// for tenths of a second when all is there. Of the options those count that say what is computed:
+// SPARSERL_OPTION_VALUES_VARIABLE, the epilogue's, SPARSERL_OPTION_COLUMNS and
+// SPARSERL_OPTION_DENSE; a transposed matrix has the same kernels. An epilogue is tried in all of
+// them, too; one in CUDA C is tried by itself, and compiled for that once more, by the first plan
+// for each size of a matrix. Better kernels than these are compiled in the background, as ever.
+// What is compiled counts where the same compiler would be taken, on a machine with a GPU the
+// newest NVRTC whose machine code its driver loads. SPARSERL_FILE is returned where there is no
+// cache folder or it cannot be written. `options` may be NULL.
+sparserl_status sparserl_compile_ahead(struct sparserl_context *context,
+                                       int32_t value_type,
+                                       const struct sparserl_options *options,
+                                       int64_t *num_kernels);
+
 // Makes a plan. With a GPU this returns as soon as there is a kernel for plain CSR (by rows, or by
 // merge path where they are of very different lengths), compiled, and its epilogue checked, once
-// for each context: tenths of a second when it is compiled for the first time. A better one
-// takes its place when it has been found in the background (never with
-// SPARSERL_OPTION_DETERMINISTIC; with SPARSERL_OPTION_VALUES_VARIABLE, once values were updated,
-// at the next update). Without a GPU this returns when all is done. `options` may be NULL.
+// for each context: tenths of a second when it is compiled for the first time, none of them after
+// sparserl_compile_ahead(). A better one takes its place when it has been found in the background
+// (never with SPARSERL_OPTION_DETERMINISTIC; with SPARSERL_OPTION_VALUES_VARIABLE, once values
+// were updated, at the next update). Without a GPU this returns when all is done. `options` may be
+// NULL.
 sparserl_status sparserl_plan_create(struct sparserl_context *context,
                                      struct sparserl_matrix *matrix,
                                      const struct sparserl_options *options,

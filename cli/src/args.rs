@@ -30,7 +30,7 @@ pub(crate) use generate::GenerateArgs;
 pub(crate) use inspect::InspectArgs;
 pub(crate) use judging::{JudgingArgs, OpponentArgs};
 pub(crate) use matrix::{MatrixArgs, default_limits};
-pub(crate) use policy::{ExecutionProvider, PolicyArg, PolicyArgs};
+pub(crate) use policy::{PolicyArg, PolicyArgs};
 pub(crate) use regime::RegimeArgs;
 pub(crate) use setup::{CudaArg, SetupArgs};
 pub(crate) use task::{AskedTaskArgs, TaskArgs};
@@ -130,7 +130,8 @@ pub(crate) enum Command {
     /// without one: is it right, and what does it do wrong? Exits with 1 when it is not right
     Verify(VerifyArgs),
     /// Judge a folder of candidates on a GPU: how many compile and are right, pass@k, and how fast
-    /// the best of each matrix is beside cuSPARSE. Or emulated, without one: how many are right
+    /// the best of each matrix is beside cuSPARSE. Or emulated, without one: how many are right.
+    /// Exits with 0 though some are wrong, and with 3 when nothing can be said of one
     Eval(EvalArgs),
     /// Measure on a GPU how much faster than cuSPARSE the best of several candidates is, on many
     /// matrices; exits with 3 when one had to be skipped

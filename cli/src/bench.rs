@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A matrix that cannot be read and a case that cannot be measured are noted as skipped, the run
-//! goes on, and its exit code is 1. Losses, wrong candidates and cases without a right one are
+//! goes on, and its exit code is 3. Losses, wrong candidates and cases without a right one are
 //! results: they are listed, and the exit code stays 0.
 
 mod charts;
@@ -101,12 +101,23 @@ fn measure<E: Instrument + Send>(
     let progress = Progress::new(steps, shown);
     let print = |line: &str| progress.suspend(|| print(line));
     let (store, next) = (Mutex::new(store), AtomicUsize::new(0));
+    let running = AtomicUsize::new(evaluators.len());
     let recorder = recorder.map(Mutex::new);
     thread::scope(|scope| {
         let run = |evaluator| {
             let (store, recorder) = (&store, recorder.as_ref());
-            let (settings, progress, print) = (&settings, &progress, &print);
-            let bench = Bench { policy, evaluator, store, recorder, settings, progress, print };
+            let (settings, progress, print, running) = (&settings, &progress, &print, &running);
+            let bench = Bench {
+                policy,
+                evaluator,
+                store,
+                recorder,
+                settings,
+                progress,
+                print,
+                running,
+                failures: 0,
+            };
             let next = &next;
             scope.spawn(move || bench.run(sources, next))
         };

@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
-use sparserl_gpu::emulated::checker::NoneRight;
+use sparserl_core::pipeline::NoneRight;
 
-/// A kernel was found wrong.
+/// The kernel was found wrong, or none of those that were tried is right and one was found wrong.
 const WRONG: u8 = 1;
 /// It was not found out whether a kernel is right, or nothing could be made at all: a file cannot
 /// be read, there is no GPU or no compiler. 2 is for command lines that are wrong.
@@ -44,7 +44,10 @@ pub(crate) fn code(error: &anyhow::Error) -> ExitCode {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
     use anyhow::{Context, anyhow};
+    use sparserl_core::pipeline::PipelineError;
 
     use super::*;
 
@@ -55,5 +58,19 @@ mod tests {
         assert_eq!(code(&wrong().context("a.mtx")), ExitCode::from(1));
         let unread: anyhow::Result<()> = Err(anyhow!("no such file")).context("k.cu");
         assert_eq!(code(&unread.unwrap_err()), ExitCode::from(3));
+    }
+
+    #[test]
+    fn candidates_of_which_none_is_right_are_wrong_only_where_one_was_found_wrong() {
+        type Error = PipelineError<Infallible, Infallible, NoneRight>;
+        for (is_wrong, expected) in [(true, 1), (false, 3)] {
+            let none = || NoneRight { tried: 8, first: "it faults".to_owned(), is_wrong };
+            let searched = anyhow!(none());
+            let measured = anyhow!(Error::NoneRight(none())).context("a.mtx");
+            let emulated = anyhow!(Error::Check(none())).context("a.mtx");
+            for error in [searched, measured, emulated] {
+                assert_eq!(code(&error), ExitCode::from(expected), "{error:#}");
+            }
+        }
     }
 }

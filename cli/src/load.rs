@@ -30,7 +30,7 @@ pub(crate) fn load(args: &MatrixArgs) -> anyhow::Result<(Csr<f64>, Option<String
 pub(crate) fn load_whole(args: &MatrixArgs) -> anyhow::Result<Matrix> {
     let options = args.options();
     let loaded = if args.is_standard_input() {
-        file::load_stream(io::stdin().lock(), &options)?
+        file::load_stream(io::stdin().lock(), &options)
     } else if let Some(family) = MatrixSource::family(&args.matrix) {
         if let Some(member) = options.member {
             let name = args.matrix.display();
@@ -38,8 +38,12 @@ pub(crate) fn load_whole(args: &MatrixArgs) -> anyhow::Result<Matrix> {
         }
         return Ok(Matrix { matrix: family?.load()?, note: None, is_pattern: false });
     } else {
-        file::load_with(&args.matrix, &options)?
+        file::load_with(&args.matrix, &options)
     };
+    let loaded = loaded.map_err(|error| match MatrixArgs::hint(&error.kind) {
+        Some(hint) => anyhow!("{error}; {hint}"),
+        None => anyhow!(error),
+    })?;
     let Loaded { matrix, summed, is_pattern, member } = loaded;
     let entries = if summed == 1 { "entry was" } else { "entries were" };
     let duplicates = (summed > 0)

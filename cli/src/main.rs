@@ -9,16 +9,19 @@
 //! bench    matrix_source ─► search ─► measure ─► results ─► totals ─► terminal, report
 //! report   results ─► report
 //! setup    wheel ─► the user's data folder
+//! completions, man   args ─► documentation
 //! ```
 //!
 //! `args` says what each command takes; `generate`, `tune`, `inspect`, `verify`, `eval` and `bench`
-//! do it. `gpu` opens what kernels are measured on, `figures` takes the fastest of those that were
-//! measured, `recordings` keeps them all, and `winners` the best for later searches. `whole_file`,
-//! `output_folder` and `interrupt` see to it that nothing is half written.
+//! do it. `gpu` opens what kernels are measured on, `recordings` keeps what was measured, and
+//! `winners` the best for later searches; which is the fastest, and by how much, is found in
+//! [`sparserl_core::results`]. `whole_file`, `output_folder` and `interrupt` see to it that nothing
+//! is half written.
 //!
 //! Results go to standard output; progress, notes, warnings and errors to standard error. The exit
-//! code is 0 when all is right, 1 when a kernel is wrong, 2 when the command line is, and 3 when
-//! nobody can say: `ending` decides it.
+//! code is 0 when what was asked for is done, 1 when the kernel is wrong or none of those tried is
+//! right, 2 when the command line is wrong, and 3 when nobody can say: `ending` decides it. Wrong
+//! candidates of `eval` and `bench` are results.
 
 use std::num::NonZero;
 use std::process::ExitCode;

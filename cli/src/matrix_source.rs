@@ -476,6 +476,15 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_is_refused_is_so_by_no_option_that_is_not_there() {
+        let several = concat!(env!("CARGO_MANIFEST_DIR"), "/../core/tests/files/several.tar.gz");
+        let source = MatrixSource::parse(several).unwrap().remove(0);
+        let error = source.load().unwrap_err().to_string();
+        let says = "several.tar.gz: holds several matrices: ";
+        assert!(error.starts_with(says) && !error.contains("--"), "{error}");
+    }
+
+    #[test]
     fn a_folder_is_its_matrix_files_by_name() {
         let place = tempfile::tempdir().unwrap();
         let root = place.path().to_str().unwrap();

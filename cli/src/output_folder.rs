@@ -1,5 +1,6 @@
 //! A folder that appears whole or not at all.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,8 @@ use crate::whole_file;
 pub(crate) const FORMAT_PREFIX: &str = "sparserl ";
 /// Bytes of a folder's name that its temporary one has, too: file systems have names of up to 255.
 const MOST_OF_NAME: usize = 200;
+/// Folders that lie beside one that must not be replaced, at most.
+const MOST_BESIDE: u32 = 1000;
 /// The files by which a folder is known as ours.
 const MARKS: [&str; 2] = [file_names::PLAN, file_names::CANDIDATES];
 /// The files of a folder of ours. One that holds anything else is not replaced.
@@ -41,10 +44,21 @@ pub(crate) enum Edited {
     Replace,
 }
 
+/// Where a folder was written, since its own name could not be had.
+#[derive(Debug)]
+pub(crate) struct Elsewhere {
+    /// The folder that it is.
+    pub(crate) path: PathBuf,
+    /// Why the other one could not be replaced.
+    pub(crate) refusal: anyhow::Error,
+}
+
 /// A folder in the making, under another name beside the one it will have. When it is dropped
 /// unfinished or the run is interrupted, nothing of it stays; when the process is killed, a hidden
 /// folder does.
 pub(crate) struct OutputFolder {
+    /// The target as it was named, perhaps by a link.
+    asked: PathBuf,
     target: PathBuf,
     edited: Edited,
     /// Absent once it is finished.
@@ -99,6 +113,13 @@ impl OutputFolder {
     /// Begins a folder that will be `target`.
     pub(crate) fn begin(target: &Path, edited: Edited) -> anyhow::Result<Self> {
         Self::check(target, edited)?;
+        Self::begin_unchecked(target, edited)
+    }
+
+    /// Begins a folder for what must not be lost: it will be `target`, or lie beside it
+    /// ([`finish_beside`](Self::finish_beside)).
+    pub(crate) fn begin_unchecked(target: &Path, edited: Edited) -> anyhow::Result<Self> {
+        let asked = target.to_owned();
         // A link to a folder stays a link: what it leads to is replaced.
         let target = target.canonicalize().unwrap_or_else(|_| target.to_owned());
         let parent = parent(&target);
@@ -123,7 +144,7 @@ impl OutputFolder {
             }
         }
         *pending = Some(work.clone());
-        Ok(Self { target, edited, work: Some(work) })
+        Ok(Self { asked, target, edited, work: Some(work) })
     }
 
     /// Where files are written until it is finished.
@@ -152,6 +173,33 @@ impl OutputFolder {
             .map_err(anyhow::Error::new)
             .and_then(|()| write(&path))
             .with_context(|| format!("{}: cannot write", self.target.join(&name).display()))
+    }
+
+    /// Gives the folder its name, or where something has that name that must not be replaced, the
+    /// name with the first number that is free. Gives the refusal of the former.
+    pub(crate) fn finish_beside(mut self) -> anyhow::Result<Option<Elsewhere>> {
+        let Err(refusal) = Self::check(&self.target, self.edited) else {
+            return self.finish().map(|()| None);
+        };
+        let name = self.target.file_name().unwrap_or_default().to_owned();
+        let numbered = |number: u32| {
+            let mut name = name.clone();
+            name.push(format!("-{number}"));
+            name
+        };
+        let is_free =
+            |name: &OsString| Self::check(&self.target.with_file_name(name), Edited::Keep).is_ok();
+        let Some(name) = (2..=MOST_BESIDE).map(numbered).find(is_free) else {
+            return Err(refusal);
+        };
+        self.target.set_file_name(&name);
+        self.edited = Edited::Keep;
+        // As it was asked for, unless that is a link to another place.
+        let asked = self.asked.with_file_name(&name);
+        let is_there = parent(&asked).canonicalize().ok().as_deref() == self.target.parent();
+        let path = if is_there { asked } else { self.target.clone() };
+        self.finish()?;
+        Ok(Some(Elsewhere { path, refusal }))
     }
 
     /// Gives the folder its name, in one step.
@@ -376,6 +424,29 @@ mod tests {
         fs::write(target.join("other"), "").unwrap();
         assert!(folder.finish().is_err());
         assert_eq!(names(&target), ["other"]);
+    }
+
+    #[test]
+    fn what_must_not_be_lost_comes_to_lie_beside_what_must_not_be_replaced() {
+        let place = tempfile::tempdir().unwrap();
+        let target = place.path().join("out");
+        let finish = |edited| {
+            let folder = OutputFolder::begin_unchecked(&target, edited).unwrap();
+            folder.write("plan.json", PLAN).unwrap();
+            folder.finish_beside().unwrap()
+        };
+        assert!(finish(Edited::Keep).is_none());
+        assert!(finish(Edited::Keep).is_none(), "what a run wrote is replaced");
+        fs::write(target.join("notes.txt"), "years").unwrap();
+        for _ in 0..2 {
+            let Elsewhere { path, refusal } = finish(Edited::Replace).unwrap();
+            assert_eq!(path, place.path().join("out-2"));
+            assert!(refusal.to_string().contains("holds notes.txt, "), "{refusal}");
+        }
+        fs::write(place.path().join("out-2/notes.txt"), "years").unwrap();
+        assert_eq!(finish(Edited::Keep).unwrap().path, place.path().join("out-3"));
+        assert_eq!(names(&target), ["notes.txt", "plan.json"]);
+        assert_eq!(names(place.path()), ["out", "out-2", "out-3"], "nothing is left behind");
     }
 
     #[test]

@@ -1,15 +1,9 @@
 //! The policy that chooses programs.
 
-use std::env;
-use std::path::PathBuf;
+use anyhow::{Context as _, anyhow, bail};
+use sparserl_onnx_models::{Engine, EngineError, ExecutionProvider, OpenedPolicy, PolicySource};
 
-use anyhow::{Context as _, bail};
-use sparserl_onnx_models::{Engine, OnnxRuntime, OpenedPolicy, PolicySource};
-
-use crate::args::{ExecutionProvider, PolicyArg, PolicyArgs};
-
-/// Names ONNX Runtime's library.
-const LIBRARY: &str = "ORT_DYLIB_PATH";
+use crate::args::{PolicyArg, PolicyArgs};
 
 /// The policy that is asked for.
 pub(crate) fn open(args: &PolicyArgs) -> anyhow::Result<OpenedPolicy> {
@@ -26,16 +20,10 @@ pub(crate) fn open(args: &PolicyArgs) -> anyhow::Result<OpenedPolicy> {
 
 /// What runs trained policies.
 fn engine(args: &PolicyArgs) -> anyhow::Result<Engine> {
-    let set = || env::var_os(LIBRARY).filter(|path| !path.is_empty()).map(PathBuf::from);
-    let Some(library) = args.onnxruntime.clone().or_else(set) else {
-        if args.ep == ExecutionProvider::Cuda {
-            bail!("--ep cuda needs ONNX Runtime: name its library by --onnxruntime or ${LIBRARY}");
-        }
-        return Ok(Engine::Embedded);
-    };
-    let runtime = OnnxRuntime::load(&library).context("the policy cannot be run")?;
-    Ok(Engine::OnnxRuntime(match args.ep {
-        ExecutionProvider::Cpu => runtime,
-        ExecutionProvider::Cuda => runtime.on_cuda(),
-    }))
+    let engine = Engine::choose(args.onnxruntime.as_deref(), args.ep);
+    let engine = engine.map_err(|error| match error {
+        EngineError::Unnamed { .. } => anyhow!("{error}; --onnxruntime LIBRARY names it"),
+        error => anyhow!(error),
+    });
+    engine.context("the policy cannot be run")
 }

@@ -40,7 +40,7 @@ use crate::args::TuneArgs;
 use crate::instrument::Instrument;
 use crate::kernel_folder;
 use crate::load::{Matrix, load_whole, lost, round};
-use crate::output_folder::{Edited, OutputFolder};
+use crate::output_folder::{Edited, Elsewhere, OutputFolder};
 use crate::policy;
 use crate::summary::{Seconds, Summary, WrittenKernel};
 use crate::winners::{Place, Winner, WinnerStore, WinningProgram};
@@ -66,7 +66,8 @@ pub(crate) fn run(args: &TuneArgs) -> anyhow::Result<()> {
     let start = Instant::now();
     let output = args.output();
     // Before the work, although it is looked at again after it.
-    TuneFolder::look(&output)?;
+    let edited = if args.force { Edited::Replace } else { Edited::Keep };
+    TuneFolder::look(&output, edited)?;
     let policy = policy::open(&args.policy)?;
     let Matrix { matrix, note, is_pattern } = load_whole(&args.matrix)?;
     let task = args.task.task_for(is_pattern);
@@ -89,7 +90,7 @@ pub(crate) fn run(args: &TuneArgs) -> anyhow::Result<()> {
     });
     let line = SearchLine::new(args.budget, !args.json && !args.quiet);
     let (seed, packed) = (args.seed, args.packed);
-    let job = Job { case, policy, seed, output, store, packed, notes, start };
+    let job = Job { case, policy, seed, output, edited, store, packed, notes, start };
     interrupt::wait_for_end();
     let end = Limits {
         // The search begins later: it has the whole of its time.
@@ -120,6 +121,7 @@ struct Job {
     policy: OpenedPolicy,
     seed: u64,
     output: PathBuf,
+    edited: Edited,
     store: Option<WinnerStore>,
     /// Whether the packed arrays are written, too.
     packed: bool,
@@ -150,7 +152,7 @@ impl Job {
         Limits { is_over, observe }: Limits<'_>,
     ) -> anyhow::Result<TuneSummary> {
         let load = self.start.elapsed();
-        let (folder, record) = TuneFolder::open(&self.output, &self.case, self.seed)?;
+        let (folder, record) = TuneFolder::open(&self.output, self.edited, &self.case, self.seed)?;
         let recorder = Recorder::append_to(folder.recordings())?;
         let folder = &folder;
         let (start, compiler) = (self.start, evaluator.compiler());
@@ -188,15 +190,22 @@ impl Job {
         observe(Stage::Finals);
         let finals = laboratory.finals(&mut search, &input, &first_pick);
         laboratory.save()?;
-        let Finals { artefact, result } = finals?;
+        let Finals { artefact, mut result } = finals?;
         let measure_time = measuring.elapsed();
 
         let matrix = &self.case.matrix;
         let origin = Origin { matrix, policy: POLICY, policy_version: POLICY_VERSION };
-        let written = OutputFolder::begin(&folder.kernel(), Edited::Keep)?;
+        let mut output = folder.kernel();
+        let written = OutputFolder::begin_unchecked(&output, self.edited)?;
         let files = (self.packed, &[][..]);
         let plan = kernel_folder::write(origin, &artefact, files, &written, Path::new(""))?;
-        written.finish()?;
+        // Somebody may have edited the kernel of before while the search ran: both are kept.
+        if let Some(Elsewhere { path, refusal }) = written.finish_beside()? {
+            let name = path.strip_prefix(&self.output).unwrap_or(&path);
+            result.kernel = name.to_string_lossy().into_owned();
+            output = path;
+            self.notes.push(format!("the kernel is in {}, since {refusal}", output.display()));
+        }
         self.lend(place, &features, &result);
         laboratory.record.result = Some(result);
         laboratory.save()?;
@@ -212,7 +221,7 @@ impl Job {
             total: self.start.elapsed().as_secs_f64(),
         };
         let summary = Summary {
-            output: folder.kernel(),
+            output,
             matrix: self.case.matrix,
             task,
             is_pattern: None,

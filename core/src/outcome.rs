@@ -4,6 +4,7 @@
 //! times of the library that it is measured against. A GPU is one; an emulator is another, which
 //! says whether candidates are right but not how fast they are.
 
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -36,6 +37,13 @@ pub trait Evaluator {
         matrix: CsrView<'_, T>,
         candidates: &[Candidate<'_, Self::Code, Self::Cuda>],
     ) -> Result<Evaluation, Self::Error>;
+
+    /// Whether an error is of the matrix, of which nothing can be verified, as where its results
+    /// overflow: the evaluator is well, and judges on others.
+    fn is_unverifiable(error: &Self::Error) -> bool {
+        let _ = error;
+        false
+    }
 }
 
 /// What an [`Evaluator`] can say of right and wrong kernels.
@@ -162,6 +170,33 @@ impl Outcome {
     #[must_use]
     pub fn is_right(&self) -> bool {
         matches!(self, Self::Measured(_) | Self::Verified(_))
+    }
+
+    /// Whether it ran and did what no right kernel does. What did not compile or launch is not known
+    /// to be wrong: there may have been no time or no memory for it.
+    #[must_use]
+    pub fn is_wrong(&self) -> bool {
+        match self {
+            Self::Faulted { .. } | Self::WrongResult { .. } | Self::TimedOut { .. } => true,
+            Self::Measured(_)
+            | Self::Verified(_)
+            | Self::CompileFailed { .. }
+            | Self::LaunchFailed { .. } => false,
+        }
+    }
+
+    /// It as what is said of a kernel: `it faults: …`.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        match self {
+            Self::Measured(_) | Self::Verified(_) | Self::WrongResult { .. } => {
+                format!("it is {self}")
+            }
+            Self::CompileFailed { .. }
+            | Self::LaunchFailed { .. }
+            | Self::Faulted { .. }
+            | Self::TimedOut { .. } => format!("it {self}"),
+        }
     }
 
     /// How far it came.

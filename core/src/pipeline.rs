@@ -12,12 +12,12 @@
 mod ahead;
 mod make;
 mod measure;
+mod none_right;
 mod prediction;
 mod specialise;
 #[cfg(all(test, feature = "std"))]
 mod tests;
 
-use alloc::string::String;
 use alloc::vec::Vec;
 use core::convert::Infallible;
 use core::time::Duration;
@@ -25,6 +25,7 @@ use core::time::Duration;
 pub use make::{Asked, JudgeError, Made, MakeError, Maker, TOGETHER};
 use make::{Attempt, Unmade};
 pub use measure::{BATCH, Budget};
+pub use none_right::NoneRight;
 pub use prediction::Prediction;
 
 use crate::codegen::EmitError;
@@ -201,18 +202,13 @@ pub enum PipelineError<K, E, X> {
     Evaluator(E),
     /// No candidate passed the check.
     #[error("{0}")]
-    Check(X),
+    Check(#[source] X),
     /// The policy found nothing.
     #[error("the search found no program (a defect of SparseRL)")]
     NoProgram,
     /// Candidates were measured, and none is right.
-    #[error("none of {tried} candidates is right; the first {first}")]
-    NoneRight {
-        /// How many were measured.
-        tried: usize,
-        /// What became of the first.
-        first: String,
-    },
+    #[error("{0}")]
+    NoneRight(#[source] NoneRight),
     /// A program that nobody measured does not fit the matrix, although it is legal.
     #[error("packing (a defect of SparseRL): {0}")]
     Pack(#[from] PackError),

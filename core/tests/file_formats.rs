@@ -11,7 +11,7 @@ use sparserl_core::matrix::file::{
     self, Limits, Loaded, MatrixFileError, MatrixFileErrorKind, Options, load, load_stream,
     load_with,
 };
-use sparserl_core::matrix::{Csr, Duplicates, generate};
+use sparserl_core::matrix::{Csr, Duplicates, generate, npz};
 
 /// Written by bzip2, xz, zstd, Python's tarfile, and SciPy 1.17.
 const FILES: [&str; 6] = [
@@ -64,6 +64,32 @@ fn the_matrix_in_an_archive_is_chosen_and_the_others_are_named() {
     let error = load_with::<f64>(&archive, &missing).unwrap_err().to_string();
     let says = "holds no `c.mtx`, but stencil/stencil_b.mtx, stencil/stencil.mtx";
     assert!(error.ends_with(says), "{error}");
+}
+
+/// Callers have other options than each other.
+#[test]
+fn errors_name_no_option_of_a_program() {
+    let limits = Limits { always: 64, ratio: 0, most: 64 };
+    let asked = Options { member: Some("c.mtx"), ..options() };
+    let short = Options { limits, ..options() };
+    for (path, options, says) in [
+        (
+            path("several.tar.gz"),
+            options(),
+            "holds several matrices: a.mtx, b.mtx; choose one, or unpack it",
+        ),
+        (path("stencil.npz"), asked, "is no archive, so that it has no `c.mtx`"),
+        (path("stencil.npz"), short, "if it is genuine, decompress it first or raise the limit"),
+    ] {
+        let error = load_with::<f64>(&path, &options).unwrap_err().to_string();
+        assert!(error.ends_with(says), "{error}");
+    }
+    let bytes = fs::read(path("stencil.npz")).unwrap();
+    let error = npz::parse::<f64>(&bytes, Duplicates::Refuse, 64).unwrap_err().to_string();
+    let says = "decompresses to more than 64 bytes; if it is genuine, raise the limit";
+    assert_eq!(error, says);
+    let memory = MatrixFileErrorKind::Memory.to_string();
+    assert!(memory.ends_with("take a smaller matrix or raise the limit"), "{memory}");
 }
 
 #[test]

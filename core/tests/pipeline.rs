@@ -15,8 +15,11 @@ use sparserl_core::layout::pack;
 use sparserl_core::matrix::{CsrView, Scalar, generate};
 use sparserl_core::outcome::{
     Abilities, Baseline, Evaluation, Evaluator, Measurement, Objective, Outcome, Regime, Timing,
+    Violation,
 };
-use sparserl_core::pipeline::{self, Artefact, BATCH, Budget, Generated, Request, Tools};
+use sparserl_core::pipeline::{
+    self, Artefact, BATCH, Budget, Generated, NoneRight, PipelineError, Request, Tools,
+};
 use sparserl_core::results::{Figures, Work};
 use sparserl_core::structure::MatrixStats;
 use sparserl_core::target::Target;
@@ -250,6 +253,71 @@ fn a_kernel_for_the_sizes_of_the_matrix_comes_out_where_it_is_faster_beside_the_
         }
         // What was measured in turn with it.
         assert_eq!(*copy_bandwidth, Some(if expected { 2.0 } else { 1.0 }));
+    }
+}
+
+/// Says of the kernels, in their order, what it is told to, and of those after them the last.
+struct Refusing(Vec<Outcome>);
+
+impl Evaluator for Refusing {
+    type Code = ();
+    type Cuda = ();
+    type Error = Infallible;
+
+    fn abilities(&self) -> Abilities {
+        of_timers()
+    }
+
+    fn judge_all<T: Scalar>(
+        &mut self,
+        _: CsrView<'_, T>,
+        candidates: &[Candidate<'_, (), ()>],
+    ) -> Result<Evaluation, Infallible> {
+        let last = self.0.last().cloned();
+        let outcomes = self.0.iter().cloned().chain(last.into_iter().cycle());
+        Ok(Evaluation {
+            outcomes: outcomes.take(candidates.len()).collect(),
+            ..Evaluation::default()
+        })
+    }
+}
+
+#[test]
+fn where_none_is_right_an_error_says_whether_one_is_known_to_be_wrong() {
+    let reason = || "as told".to_owned();
+    let violation = Violation::Inexact;
+    let uncompiled = Outcome::CompileFailed { reason: reason() };
+    let unlaunched = Outcome::LaunchFailed { reason: reason() };
+    let faulted = Outcome::Faulted { reason: reason() };
+    let wrong = Outcome::WrongResult { violation, reason: reason() };
+    for (outcomes, is_wrong, first) in [
+        (vec![uncompiled.clone()], false, "it does not compile: as told"),
+        (vec![unlaunched.clone()], false, "it does not launch: as told"),
+        (vec![uncompiled, unlaunched.clone()], false, "it does not compile: as told"),
+        (vec![unlaunched, faulted.clone()], true, "it does not launch: as told"),
+        (vec![faulted], true, "it faults: as told"),
+        (vec![wrong], true, "it is wrong (inexact): as told"),
+        (vec![Outcome::TimedOut { seconds: 1.0 }], true, "it did not end within 1.0 s"),
+    ] {
+        let error = with_request(1, 4, |request| {
+            let tools = Tools::<NoCompiler, _, Infallible> {
+                compiler: None,
+                made: &[],
+                evaluator: Some(&mut Refusing(outcomes)),
+                check: None,
+                clock: &|| Duration::ZERO,
+                observer: &mut |_| {},
+            };
+            pipeline::generate(&request, &mut CostChooser.choices(request.input), tools)
+                .unwrap_err()
+        });
+        let expected = format!("none of 4 candidates was found right; the first: {first}");
+        assert_eq!(error.to_string(), expected);
+        let PipelineError::NoneRight(none) = &error else { panic!("{error}") };
+        assert_eq!(none.is_wrong, is_wrong, "{first}");
+        // Who maps errors to exit codes finds it among the causes.
+        let cause = std::error::Error::source(&error).unwrap();
+        assert_eq!(cause.downcast_ref::<NoneRight>(), Some(none));
     }
 }
 

@@ -7,10 +7,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use crate::ahead::compile_ahead;
 use crate::context::Context;
 use crate::execute::Product;
 use crate::handle::{Handles, Kind};
-use crate::matrix::Matrix;
+use crate::matrix::{self, Matrix};
 use crate::operands::Form;
 use crate::options::Options;
 use crate::plan::{PLANS, Plan};
@@ -117,7 +118,8 @@ pub unsafe extern "C" fn sparserl_context_create(
 
 /// Destroys a context. What is searched for in the background ends with the kernels that are being
 /// made or measured, which may take seconds, and goes no further: call sparserl_plan_wait() before
-/// for the best. Its plans go on. NULL is ignored.
+/// for the best. So does sparserl_compile_ahead() in another thread. Its plans go on. NULL is
+/// ignored.
 ///
 /// # Safety
 /// None: whatever is no handle is refused.
@@ -161,12 +163,52 @@ pub unsafe extern "C" fn sparserl_matrix_destroy(matrix: *mut sparserl_matrix) -
     destroy(&MATRICES, matrix, drop)
 }
 
+/// Compiles, into the cache folder, every kernel that sparserl_plan_create() may begin with for
+/// matrices of `value_type` (SPARSERL_F32, ...) with these options, whatever the matrix, and puts
+/// their number into `num_kernels`, those that were there among it: plans of this context, and of
+/// later ones with that folder, do not wait for a compiler then. For installers and prologues of
+/// jobs, also where there is no GPU, for SPARSERL_OPTION_TARGET. It uses all cores for seconds, and
+/// for tenths of a second when all is there. Of the options those count that say what is computed:
+/// SPARSERL_OPTION_VALUES_VARIABLE, the epilogue's, SPARSERL_OPTION_COLUMNS and
+/// SPARSERL_OPTION_DENSE; a transposed matrix has the same kernels. An epilogue is tried in all of
+/// them, too; one in CUDA C is tried by itself, and compiled for that once more, by the first plan
+/// for each size of a matrix. Better kernels than these are compiled in the background, as ever.
+/// What is compiled counts where the same compiler would be taken, on a machine with a GPU the
+/// newest NVRTC whose machine code its driver loads. SPARSERL_FILE is returned where there is no
+/// cache folder or it cannot be written. `options` may be NULL.
+///
+/// # Safety
+/// `num_kernels` can be written, or is NULL, which is refused.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sparserl_compile_ahead(
+    context: *mut sparserl_context,
+    value_type: i32,
+    options: *const sparserl_options,
+    num_kernels: *mut i64,
+) -> sparserl_status {
+    call(|| {
+        if num_kernels.is_null() {
+            return Err(Failure::null("num_kernels"));
+        }
+        let context = CONTEXTS.get(context)?;
+        // Whoever destroys the context waits for what still uses its compilers.
+        let _compiling = context.search()?;
+        let options =
+            if options.is_null() { Default::default() } else { OPTIONS.get(options)?.plan()? };
+        let kernels = compile_ahead(&context, matrix::value_type(value_type)?, &options)?;
+        // SAFETY: by the contract.
+        unsafe { num_kernels.write(kernels as i64) };
+        Ok(())
+    })
+}
+
 /// Makes a plan. With a GPU this returns as soon as there is a kernel for plain CSR (by rows, or by
 /// merge path where they are of very different lengths), compiled, and its epilogue checked, once
-/// for each context: tenths of a second when it is compiled for the first time. A better one
-/// takes its place when it has been found in the background (never with
-/// SPARSERL_OPTION_DETERMINISTIC; with SPARSERL_OPTION_VALUES_VARIABLE, once values were updated,
-/// at the next update). Without a GPU this returns when all is done. `options` may be NULL.
+/// for each context: tenths of a second when it is compiled for the first time, none of them after
+/// sparserl_compile_ahead(). A better one takes its place when it has been found in the background
+/// (never with SPARSERL_OPTION_DETERMINISTIC; with SPARSERL_OPTION_VALUES_VARIABLE, once values
+/// were updated, at the next update). Without a GPU this returns when all is done. `options` may be
+/// NULL.
 ///
 /// # Safety
 /// `plan` points to a place for a handle, or is NULL.

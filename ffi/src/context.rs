@@ -12,7 +12,7 @@ use std::thread;
 use sparserl_core::target::Target;
 use sparserl_gpu::compile::CubinCompiler;
 use sparserl_gpu::compile::cache::CubinCache;
-use sparserl_gpu::compile::pool::CompilePool;
+use sparserl_gpu::compile::pool::{CompilePool, CompileTarget};
 use sparserl_gpu::emulated::found_right::FoundRight;
 use sparserl_gpu::isolate::ServerCommand;
 use sparserl_gpu::run::device::{self, Device, DeviceFacts};
@@ -98,8 +98,8 @@ impl Context {
         let found_right = beside("epilogues").map(FoundRight::at);
         let cores = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         let pool = Arc::new(CompilePool::open(server.clone(), cores, cache));
-        let driver_major = gpu.as_ref().ok().map(|gpu: &Gpu| gpu.facts.driver.0);
-        let compiler = CubinCompiler::new(Arc::clone(&pool), target.architecture, driver_major);
+        let CompileTarget { architecture, driver_major } = compile_target(target, &gpu);
+        let compiler = CubinCompiler::new(Arc::clone(&pool), architecture, driver_major);
         // Known from earlier contexts where nothing has changed since: no process is started then.
         let known = compiler.version();
         known.map_err(|error| Failure::new(Status::NoCompiler, error))?;
@@ -150,12 +150,22 @@ impl Context {
         unsafe { function(line.as_ptr(), user) };
     }
 
+    /// Whether there is a folder that compiled kernels are kept in.
+    pub(crate) fn keeps_kernels(&self) -> bool {
+        // What was chosen lies beside them.
+        self.remembered.is_some()
+    }
+
+    /// What kernels are compiled for.
+    pub(crate) fn compile_target(&self) -> CompileTarget {
+        compile_target(self.target, &self.gpu)
+    }
+
     /// Counts a search until what is returned is dropped; none begins once the context is closed.
     pub(crate) fn search(&self) -> Result<Searching, Failure> {
         let mut searches = self.searches.count.lock().unwrap_or_else(PoisonError::into_inner);
         if searches.is_closed {
-            let text = "context: this handle was destroyed";
-            return Err(Failure::new(Status::InvalidHandle, text));
+            return Err(closed());
         }
         searches.left += 1;
         Ok(Searching(Arc::clone(&self.searches)))
@@ -164,6 +174,11 @@ impl Context {
     /// Whether no search begins any more.
     pub(crate) fn is_closed(&self) -> bool {
         self.searches.count.lock().unwrap_or_else(PoisonError::into_inner).is_closed
+    }
+
+    /// Refuses what would go on after the context was destroyed.
+    pub(crate) fn check_open(&self) -> Result<(), Failure> {
+        if self.is_closed() { Err(closed()) } else { Ok(()) }
     }
 
     /// Lets no search begin any more, and waits until none is left.
@@ -175,6 +190,16 @@ impl Context {
             searches = ended.wait(searches).unwrap_or_else(PoisonError::into_inner);
         }
     }
+}
+
+fn closed() -> Failure {
+    Failure::new(Status::InvalidHandle, "context: this handle was destroyed")
+}
+
+/// What kernels for a GPU are compiled for: its driver has to load them, if there is one.
+fn compile_target(target: Target, gpu: &Result<Gpu, String>) -> CompileTarget {
+    let driver_major = gpu.as_ref().ok().map(|gpu| gpu.facts.driver.0);
+    CompileTarget { architecture: target.architecture, driver_major }
 }
 
 /// The plans that are being made, and the searches of those that were. A search shares this, and

@@ -1,8 +1,10 @@
 //! Column-major operands: kernels take rows, and are given copies.
 
+use std::num::NonZeroU32;
+
 use sparserl_core::codegen::{CudaSource, Transposing};
+use sparserl_core::kernel::Compiler as _;
 use sparserl_core::task::{Operation, Task};
-use sparserl_gpu::compile::nvrtc::CompileOptions;
 use sparserl_gpu::run::device::DeviceError;
 use sparserl_gpu::run::operator::{DeviceMemory, ForeignStream, SmallKernel, WORKSPACE_ALIGNMENT};
 
@@ -56,15 +58,14 @@ impl Copies {
         else {
             return Ok(None);
         };
-        let load = |way: Transposing| {
-            let CudaSource { text, kernel, .. } = way.source(task.precision.dense(), columns);
-            let compiled =
-                context.compiler.compile_with(&text, &kernel, &CompileOptions::generated());
+        let load = |source: CudaSource| {
+            let compiled = context.compiler.compile(&source);
             let compiled = compiled.map_err(|error| Failure::new(Status::NoCompiler, error))?;
             let cubin = compiled.map_err(Failure::internal)?;
             Ok::<_, Failure>(SmallKernel::load(&gpu.device, &cubin)?)
         };
-        let (to_rows, to_columns) = (load(Transposing::ToRows)?, load(Transposing::ToColumns)?);
+        let [to_rows, to_columns] = sources(task, columns);
+        let (to_rows, to_columns) = (load(to_rows)?, load(to_columns)?);
         let bytes = copies_bytes(dense, task, size) as usize;
         let memory = DeviceMemory::new(&gpu.device, bytes)?;
         Ok(Some(Self { to_rows, to_columns, task, memory }))
@@ -127,6 +128,12 @@ impl Copies {
         // for.
         unsafe { kernel.enqueue(stream, geometry, arguments) }
     }
+}
+
+/// The kernels that copy operands of so many columns: to rows, and to columns.
+pub(crate) fn sources(task: Task, columns: NonZeroU32) -> [CudaSource; 2] {
+    let ways = [Transposing::ToRows, Transposing::ToColumns];
+    ways.map(|way| way.source(task.precision.dense(), columns))
 }
 
 /// What a limit leaves when copies are made.

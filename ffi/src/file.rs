@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
-use sparserl_core::codegen::{Ending, Epilogue, UserField};
+use sparserl_core::codegen::{Epilogue, UserField};
 use sparserl_core::kernel::Kernel;
 use sparserl_core::language::{LANGUAGE_VERSION, Program, grammar_hash};
 use sparserl_core::layout::pack;
@@ -20,9 +20,10 @@ use sparserl_gpu::compile::cache::{decode, encode};
 use sparserl_gpu::compile::nvrtc::Cubin;
 use sparserl_gpu::store::whole_file::WholeFile;
 
+use crate::code::{Code, Compiled, Recipe};
 use crate::context::Context;
 use crate::copies::{copies_bytes, limit_left};
-use crate::kernel::{Code, Compiled, Known, PlanKernel, Recipe, written};
+use crate::kernel::{Known, PlanKernel};
 use crate::matrix::{Matrix, with_view};
 use crate::options::{DenseForm, PlanOptions};
 use crate::plan::Plan;
@@ -272,16 +273,10 @@ fn restore<T: Scalar>(
         }
         _ => Err(Failure::new(Status::Mismatch, "is a plan of another version: plan anew")),
     };
-    let wanted = match recipe.epilogue {
-        Some(epilogue) => Ending::Fused(epilogue.clone()),
-        None => Ending::Apart,
-    };
-    let ending = matching(written(&packed, Some(&wanted))?, ending)?;
-    let plain = match plain {
-        Some(plain) => Some(matching(written(&packed, None)?, plain)?),
-        None => None,
-    };
-    let kernels = recipe.strided(&packed)?;
+    let written = recipe.written(&packed)?;
+    let ending = matching(written.ending, ending)?;
+    let plain = written.plain.zip(plain).map(|(kernel, cubin)| matching(kernel, cubin));
+    let (plain, kernels) = (plain.transpose()?, written.strided);
     if kernels.len() != strided.len() {
         return Err(Failure::new(Status::File, "is damaged"));
     }

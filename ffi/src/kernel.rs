@@ -5,9 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
-use sparserl_core::codegen::{
-    Alignment, CudaSource, EmitError, Ending, Epilogue, Launch, row_alignment,
-};
+use sparserl_core::codegen::EmitError;
 use sparserl_core::kernel::Kernel;
 use sparserl_core::language::Program;
 use sparserl_core::layout::{Packed, pack};
@@ -16,11 +14,11 @@ use sparserl_core::task::Values;
 use sparserl_gpu::compile::nvrtc::Cubin;
 use sparserl_gpu::run::operator::{DeviceArrays, EndingArguments, Operator, OperatorError};
 
-use crate::context::{Context, Gpu};
+use crate::code::{Code, Compiled, Recipe};
+use crate::context::Gpu;
 use crate::map::Map;
-use crate::options::DenseForm;
 use crate::status::{Failure, Status, panicked};
-use crate::trial::{epilogue_failure, misfit, try_epilogue};
+use crate::trial::misfit;
 
 /// A kernel, and what is known of it.
 pub(crate) struct PlanKernel {
@@ -31,26 +29,6 @@ pub(crate) struct PlanKernel {
     pub(crate) settled: Mutex<Option<Known>>,
     /// On the GPU; absent without one.
     pub(crate) loaded: Option<Loaded>,
-}
-
-/// Sources, launches and machine code.
-#[derive(Clone)]
-pub(crate) struct Code {
-    /// z = αAx + βy where z is y or β is 0; absent with an epilogue.
-    pub(crate) plain: Option<Compiled>,
-    /// The same for any z, or with an epilogue.
-    pub(crate) ending: Compiled,
-    /// The same for matrices with leading dimensions, where the plan is for such: for rows that are
-    /// aligned to vectors, and last for all.
-    pub(crate) strided: Vec<Compiled>,
-}
-
-/// What is left of a kernel that was compiled, besides the arrays that all have in common.
-#[derive(Clone)]
-pub(crate) struct Compiled {
-    pub(crate) source: CudaSource,
-    pub(crate) launch: Launch,
-    pub(crate) cubin: Cubin,
 }
 
 /// What was found out about a kernel.
@@ -111,17 +89,6 @@ fn device_bytes(packed: &Packed, is_variable: bool) -> u64 {
     let arrays: u64 = packed.arguments().map(|(_, array)| array.data.bytes().len() as u64).sum();
     // Where values may change, where each of them goes is kept, too.
     arrays + if is_variable { Map::bytes(packed) } else { 0 }
-}
-
-/// What a kernel is made of besides the matrix and the program.
-pub(crate) struct Recipe<'a> {
-    pub(crate) context: &'a Context,
-    pub(crate) epilogue: Option<&'a Epilogue>,
-    pub(crate) dense: DenseForm,
-    /// Whether values may change, and for Aᵀ which entry of A each entry is.
-    pub(crate) origins: Option<Option<&'a [u64]>>,
-    /// Bytes of device memory that it may take.
-    pub(crate) memory_limit: Option<u64>,
 }
 
 impl Recipe<'_> {
@@ -258,94 +225,6 @@ impl Recipe<'_> {
             _ => Ok(()),
         }
     }
-
-    /// Compiles what a plan without an epilogue runs, all at once. The plain kernel may be there
-    /// already; the others have parameters for another result, and for leading dimensions, which
-    /// those that are judged have not: their sources are others.
-    fn compile(&self, packed: &Arc<Packed>, plain: Option<Compiled>) -> Result<Code, Failure> {
-        let ending = written(packed, Some(&Ending::Apart))?;
-        let strided = self.strided(packed)?;
-        let make_plain = || self.compiled(written(packed, None)?);
-        std::thread::scope(|scope| {
-            let plain = scope.spawn(|| plain.map_or_else(make_plain, Ok));
-            let spawn = |kernel| scope.spawn(|| self.compiled(kernel));
-            let strided: Vec<_> = strided.into_iter().map(spawn).collect();
-            let ending = self.compiled(ending)?;
-            let strided = strided.into_iter().map(joined).collect::<Result<_, _>>()?;
-            Ok(Code { plain: Some(joined(plain)?), ending, strided })
-        })
-    }
-
-    /// Compiles a kernel with its epilogue, and tries it meanwhile: both take most of their time in
-    /// the compiler's processes.
-    fn compile_fused<T: Scalar>(
-        &self,
-        matrix: CsrView<'_, T>,
-        packed: &Arc<Packed>,
-        epilogue: &Epilogue,
-    ) -> Result<Code, Failure> {
-        let ending = Ending::Fused(epilogue.clone());
-        let fused = written(packed, Some(&ending))?;
-        let (program, source) = (&packed.program, &fused.source.clone());
-        let strided = self.strided(packed)?;
-        std::thread::scope(|scope| {
-            let try_it = || try_epilogue(self.context, matrix, program, (&ending, source));
-            let tried = scope.spawn(try_it);
-            let spawn = |kernel| scope.spawn(|| self.compiled(kernel));
-            let strided: Vec<_> = strided.into_iter().map(spawn).collect();
-            let ending = self.compiled(fused);
-            let tried = tried.join().map_err(panicked);
-            let ending = ending?;
-            tried??;
-            let strided = strided.into_iter().map(joined).collect::<Result<_, _>>()?;
-            Ok(Code { plain: None, ending, strided })
-        })
-    }
-
-    /// The kernels for matrices with leading dimensions, where the plan is for such: not compiled
-    /// yet.
-    pub(crate) fn strided(&self, packed: &Arc<Packed>) -> Result<Vec<Kernel<Cubin>>, Failure> {
-        if self.dense != DenseForm::Strided {
-            return Ok(Vec::new());
-        }
-        let task = packed.program.task;
-        let alignments = [Alignment::Vectors, Alignment::Elements];
-        // Vectors of one element are aligned wherever it is.
-        let kinds = if row_alignment(task) > task.precision.dense().size() { 2 } else { 1 };
-        let kernels = alignments.into_iter().take(kinds).map(|alignment| {
-            let ending = Ending::Strided { epilogue: self.epilogue.cloned(), alignment };
-            written(packed, Some(&ending))
-        });
-        kernels.collect()
-    }
-
-    fn compiled(&self, kernel: Kernel<Cubin>) -> Result<Compiled, Failure> {
-        let compiled = kernel.compiled(&self.context.compiler, &|| Duration::ZERO);
-        match compiled.map_err(|error| Failure::new(Status::NoCompiler, error))? {
-            Ok(Kernel { source, launch, code: Some(cubin), .. }) => {
-                Ok(Compiled { source, launch, cubin })
-            }
-            Ok(kernel) => Err(Failure::internal(format_args!(
-                "the generated {} has no code",
-                kernel.source.kernel
-            ))),
-            Err(refusal) if self.epilogue.is_some() => Err(epilogue_failure(&refusal.reason)),
-            Err(refusal) => Err(Failure::internal(refusal)),
-        }
-    }
-}
-
-/// The kernel of a matrix that is packed, plain or with another ending; it is not compiled yet.
-pub(crate) fn written(
-    packed: &Arc<Packed>,
-    ending: Option<&Ending>,
-) -> Result<Kernel<Cubin>, Failure> {
-    Kernel::written(Arc::clone(packed), ending, Duration::ZERO).map_err(Failure::internal)
-}
-
-/// What a thread compiled.
-fn joined<T>(thread: ScopedJoinHandle<'_, Result<T, Failure>>) -> Result<T, Failure> {
-    thread.join().map_err(panicked)?
 }
 
 impl From<OperatorError> for Failure {

@@ -10,10 +10,11 @@ use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::structure::{Answers, MatrixStats};
 use sparserl_core::task::Task;
 
+use crate::code::Recipe;
 use crate::context::{Context, Searching};
 use crate::copies::{copies_bytes, limit_left};
 use crate::effort::{self, Effort};
-use crate::kernel::{Known, PlanKernel, Recipe};
+use crate::kernel::{Known, PlanKernel};
 use crate::matrix::{Matrix, with_view};
 use crate::options::PlanOptions;
 use crate::plain::plain_csr;
@@ -192,8 +193,9 @@ fn csr_kernel(
             let why = "plain CSR, while better programs are searched for".to_owned();
             let known = Known { predicted, csr_predicted: predicted, why, ..Known::default() };
             last = recipe.make(matrix, &program, known);
-            // The next one may take less.
-            if !matches!(&last, Err(failure) if failure.status == Status::MemoryLimit) {
+            // The next one may take less; a workspace may be more than there are for any plan.
+            let takes_less = [Status::MemoryLimit, Status::Unsupported];
+            if !matches!(&last, Err(failure) if takes_less.contains(&failure.status)) {
                 break;
             }
         }

@@ -198,6 +198,20 @@ impl Matrix {
     }
 }
 
+/// The element type that a number of the header stands for.
+pub(crate) fn value_type(number: i32) -> Result<Dtype, Failure> {
+    match number {
+        types::SPARSERL_F32 => Ok(Dtype::F32),
+        types::SPARSERL_F64 => Ok(Dtype::F64),
+        types::SPARSERL_F16 => Ok(Dtype::F16),
+        types::SPARSERL_BF16 => Ok(Dtype::BF16),
+        other => Err(Failure::argument(format_args!(
+            "value_type is {other}: expected SPARSERL_F32, SPARSERL_F64, SPARSERL_F16 or \
+             SPARSERL_BF16"
+        ))),
+    }
+}
+
 /// A description whose numbers make sense.
 struct Description {
     rows: usize,
@@ -273,18 +287,7 @@ impl Description {
                 )));
             }
         };
-        let values = match given.value_type {
-            types::SPARSERL_F32 => Dtype::F32,
-            types::SPARSERL_F64 => Dtype::F64,
-            types::SPARSERL_F16 => Dtype::F16,
-            types::SPARSERL_BF16 => Dtype::BF16,
-            other => {
-                return Err(Failure::argument(format_args!(
-                    "value_type is {other}: expected SPARSERL_F32, SPARSERL_F64, SPARSERL_F16 or \
-                     SPARSERL_BF16"
-                )));
-            }
-        };
+        let values = value_type(given.value_type)?;
         let location = Location::read(given.location)?;
         if given.reserved != [0; 3] {
             return Err(Failure::argument("reserved is not 0: start from a zeroed sparserl_csr"));

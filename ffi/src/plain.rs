@@ -15,13 +15,18 @@ const BLOCK: u32 = 256;
 /// that it is by far better, by merge path (Merrill and Garland, SC 2016), for which little is to
 /// be computed. Predicted seconds come with the programs: the best, and what may take less memory.
 pub(crate) fn plain_csr(costs: &CostModel<'_>, task: Task) -> impl Iterator<Item = (Program, f64)> {
-    let by_rows = by_rows(costs, task);
+    let by_rows = fastest(costs, by_rows(task));
     let least = by_rows.as_ref().map_or(f64::INFINITY, |(_, seconds)| *seconds);
-    let by_path = by_merge_path(costs, task);
+    let by_path = fastest(costs, by_merge_path(task));
     by_path.filter(|(_, seconds)| MERGE_GAIN * seconds <= least).into_iter().chain(by_rows)
 }
 
-fn by_rows(costs: &CostModel<'_>, task: Task) -> Option<(Program, f64)> {
+/// All programs that [`plain_csr`] chooses among, whatever the matrix.
+pub(crate) fn all_plain_csr(task: Task) -> impl Iterator<Item = Program> {
+    by_rows(task).chain(by_merge_path(task))
+}
+
+fn by_rows(task: Task) -> impl Iterator<Item = Program> {
     let mut layouts = Vec::new();
     for vector in [1, 2, 4, 8] {
         for lanes in [1, 2, 4, 8, 16, 32] {
@@ -31,10 +36,10 @@ fn by_rows(costs: &CostModel<'_>, task: Task) -> Option<(Program, f64)> {
             }
         }
     }
-    fastest(costs, task, layouts)
+    programs(task, layouts)
 }
 
-fn by_merge_path(costs: &CostModel<'_>, task: Task) -> Option<(Program, f64)> {
+fn by_merge_path(task: Task) -> impl Iterator<Item = Program> {
     let by_rows = [Reduction::Scan, Reduction::Rows(4), Reduction::Rows(32)];
     let (items, vectors, reductions): (&[u32], &[u32], &[Reduction]) = match task.operation {
         Operation::SpMV => (&[4, 8], &[1], &by_rows),
@@ -49,17 +54,24 @@ fn by_merge_path(costs: &CostModel<'_>, task: Task) -> Option<(Program, f64)> {
             }
         }
     }
-    fastest(costs, task, layouts)
+    programs(task, layouts)
 }
 
-/// The fastest of some layouts, each in a program by itself, by the cost model.
-fn fastest(costs: &CostModel<'_>, task: Task, layouts: Vec<Layout>) -> Option<(Program, f64)> {
-    let block = BlockSize::of(BLOCK)?;
-    let programs = layouts.into_iter().filter_map(|layout| {
-        let body = Node::Part(Part { order: Order::Keep, layout });
+/// Layouts, each in a program by itself.
+fn programs(task: Task, layouts: Vec<Layout>) -> impl Iterator<Item = Program> {
+    layouts.into_iter().filter_map(move |layout| {
+        let (block, order) = (BlockSize::of(BLOCK)?, Order::Keep);
+        let body = Node::Part(Part { order, layout });
         // Not every task has every one of them.
         Program::from_tokens(task, &Program { task, block, body }.tokens()).ok()
-    });
+    })
+}
+
+/// The fastest of some programs by the cost model.
+fn fastest(
+    costs: &CostModel<'_>,
+    programs: impl Iterator<Item = Program>,
+) -> Option<(Program, f64)> {
     let timed = programs.map(|program| {
         let seconds = costs.cost(&program).seconds;
         (program, seconds)

@@ -7,10 +7,10 @@ use std::time::Instant;
 use sparserl_core::codegen::Epilogue;
 use sparserl_core::task::{Dtype, Operation, Task, Values};
 
+use crate::code::Recipe;
 use crate::context::Context;
 use crate::copies::{Copies, copies_bytes};
 use crate::handle::{Handles, Kind};
-use crate::kernel::Recipe;
 use crate::matrix::Matrix;
 use crate::options::PlanOptions;
 use crate::pattern::Pattern;

@@ -6,8 +6,9 @@ use std::sync::{Arc, PoisonError};
 use sparserl_core::codegen::Epilogue;
 use sparserl_gpu::run::operator::WorkspaceLayout;
 
+use crate::code::Compiled;
 use crate::epilogue::ready_name;
-use crate::kernel::{Compiled, Known, PlanKernel};
+use crate::kernel::{Known, PlanKernel};
 use crate::plan::Plan;
 use crate::side::{Op, Side};
 use crate::status::{Failure, Status};

@@ -29,22 +29,16 @@ impl Scatter {
         dtype: Dtype,
     ) -> Result<&SmallKernel, Failure> {
         let [two, four, eight] = &self.kernels;
-        let (known, word) = match dtype {
-            Dtype::F16 | Dtype::BF16 => (two, "unsigned short"),
-            Dtype::F32 => (four, "unsigned"),
-            Dtype::F64 => (eight, "unsigned long long"),
+        let known = match dtype {
+            Dtype::F16 | Dtype::BF16 => two,
+            Dtype::F32 => four,
+            Dtype::F64 => eight,
         };
         if let Some(kernel) = known.get() {
             return Ok(kernel);
         }
-        let name = "sparserl_scatter_values";
-        let source = format!(
-            "extern \"C\" __global__ void {name}({word}* slots, const unsigned long long* entries,\n    \
-             const {word}* values, unsigned long long count) {{\n  \
-             const unsigned long long slot = blockIdx.x * {BLOCK}ull + threadIdx.x;\n  \
-             if (slot < count && entries[slot] != ~0ull) slots[slot] = values[entries[slot]];\n}}\n"
-        );
-        let compiled = compiler.compile_with(&source, name, &CompileOptions::generated());
+        let (text, name) = source(dtype);
+        let compiled = compiler.compile_with(&text, name, &CompileOptions::generated());
         let compiled = compiled.map_err(|error| Failure::new(Status::NoCompiler, error))?;
         let cubin = compiled.map_err(Failure::internal)?;
         let kernel = SmallKernel::load(device, &cubin)?;
@@ -60,4 +54,21 @@ impl Scatter {
     ) -> Result<(), Failure> {
         self.kernel(compiler, device, dtype).map(drop)
     }
+}
+
+/// The source of the kernel for elements of a type, and the kernel's name.
+pub(crate) fn source(dtype: Dtype) -> (String, &'static str) {
+    let word = match dtype {
+        Dtype::F16 | Dtype::BF16 => "unsigned short",
+        Dtype::F32 => "unsigned",
+        Dtype::F64 => "unsigned long long",
+    };
+    let name = "sparserl_scatter_values";
+    let text = format!(
+        "extern \"C\" __global__ void {name}({word}* slots, const unsigned long long* entries,\n    \
+         const {word}* values, unsigned long long count) {{\n  \
+         const unsigned long long slot = blockIdx.x * {BLOCK}ull + threadIdx.x;\n  \
+         if (slot < count && entries[slot] != ~0ull) slots[slot] = values[entries[slot]];\n}}\n"
+    );
+    (text, name)
 }

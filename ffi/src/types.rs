@@ -122,14 +122,15 @@ pub const SPARSERL_OPTION_EPILOGUE: i32 = 107;
 /// where Scalar is the type of sums, product is alpha op(A) x and old is beta y (0 if beta is 0).
 /// It is emulated before it is used, and refused where it reads or writes outside of the declared
 /// arrays, reads what nobody wrote, races or does not end. That is tried in its kernel on some rows
-/// of the matrix, counted from 0, with arrays for so many; and by itself, with arrays of their full
-/// length, at up to 8192 places of the result by their true numbers: all places of a small one,
-/// else both ends, the middle, around powers of two and around the numbers that the text names, and
-/// others drawn at random from all parts. Products and old elements there are of all magnitudes,
-/// infinite and NaN too. What goes wrong at other places only is not found, nor what depends on
-/// what the user block and its arrays hold (numbers in [-1, 1) here): on a GPU that ends the CUDA
-/// context, or writes to other memory of the process. An index that is computed from products or
-/// from elements of arrays is therefore the text's to bound.
+/// of the matrix, or of another one by sparserl_compile_ahead(), counted from 0, with arrays for so
+/// many; and by itself, with arrays of their full length, at up to 8192 places of the result by
+/// their true numbers: all places of a small one, else both ends, the middle, around powers of two
+/// and around the numbers that the text names, and others drawn at random from all parts. Products
+/// and old elements there are of all magnitudes, infinite and NaN too. What goes wrong at other
+/// places only is not found, nor what depends on what the user block and its arrays hold (numbers
+/// in [-1, 1) here): on a GPU that ends the CUDA context, or writes to other memory of the process.
+/// An index that is computed from products or from elements of arrays is therefore the text's to
+/// bound.
 pub const SPARSERL_OPTION_EPILOGUE_SOURCE: i32 = 108;
 /// Text: the members of User, in order: "const Scalar a[rows]; const Scalar b[columns]; Scalar c;
 /// Scalar d[rows];". The user block is the C struct { const S *a, *b; S c; S *d; }; rows and

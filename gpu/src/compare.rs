@@ -22,6 +22,16 @@ use crate::run::device::{Device, Stream};
 use cusparse::{Algorithm, Cusparse, Product};
 use foreign::Foreign;
 
+/// Begins the reason where there is no cuSPARSE.
+const NO_CUSPARSE: &str = "no cuSPARSE";
+
+/// Whether this is why an opponent's algorithm did not run: there is no cuSPARSE, or none that
+/// loads. [`Opponents::cusparse`] names one.
+#[must_use]
+pub fn lacks_cusparse(reason: &str) -> bool {
+    reason.starts_with(NO_CUSPARSE)
+}
+
 /// The libraries that kernels are measured against.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Opponents {

@@ -206,7 +206,7 @@ pub enum EmulatorError {
     },
     /// Nothing could be told from results that may overflow.
     #[error(
-        "{elements} elements may overflow in {dtype}: the values are too large to verify anything"
+        "{elements} results may be too large for {dtype}, so that nothing can be verified: scale the matrix down"
     )]
     Range {
         /// How many.
@@ -537,5 +537,9 @@ impl Evaluator for EmulatorEvaluator {
         let outcome = |&candidate: &Candidate<'_>| Ok(self.judge(matrix, candidate)?.outcome);
         let outcomes = candidates.par_iter().map(outcome).collect::<Result<_, EmulatorError>>()?;
         Ok(Evaluation { outcomes, baselines: Vec::new(), copy_bandwidth: None })
+    }
+
+    fn is_unverifiable(error: &EmulatorError) -> bool {
+        matches!(error, EmulatorError::Range { .. } | EmulatorError::TooLarge { .. })
     }
 }

@@ -264,6 +264,10 @@ impl Evaluator for GpuEvaluator {
         }
         Ok(whole)
     }
+
+    fn is_unverifiable(error: &GpuError) -> bool {
+        matches!(error, GpuError::Worker(WorkerError::Unverifiable { .. }))
+    }
 }
 
 /// What two measurements of a kernel come to: in each regime the slower one, and whatever is no

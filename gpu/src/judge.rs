@@ -27,7 +27,7 @@ pub(crate) use audit::Audit;
 pub(crate) use checks::{Before, Check, DISPLACEMENT, Factor, Input, Place};
 pub(crate) use loaded::{Holdings, LoadedKernel};
 pub(crate) use oracle::{ORACLE_KERNEL, ORACLE_SOURCE, Oracle, Thinning};
-pub(crate) use problem::{Operands, Problem, thinning};
+pub(crate) use problem::{Operands, Problem, ProblemError, thinning};
 pub(crate) use speed::too_fast;
 pub(crate) use timing::{Contender, Rounds, Stopwatch};
 pub(crate) use verify::{Verified, bounded, keeps_state, verify, wrong};

@@ -86,6 +86,13 @@ pub enum WorkerError {
         /// Why.
         reason: String,
     },
+    /// Nothing can be verified on this matrix, as where its results overflow, or where the device
+    /// has no memory for the operands of the task; others can be judged.
+    #[error("{reason}")]
+    Unverifiable {
+        /// Why.
+        reason: String,
+    },
     /// The process cannot be started or talked to.
     #[error("the worker for device {ordinal} failed: {reason}")]
     Process {
@@ -108,7 +115,36 @@ enum Interruption {
     NoMemory {
         reason: String,
     },
+    /// The device cannot hold the matrix and the operands of the task.
+    NoMemoryForTask {
+        reason: String,
+    },
     Broken(WorkerError),
+}
+
+/// What became of kernels so far.
+struct Pending {
+    outcomes: Vec<Option<Outcome>>,
+}
+
+impl Pending {
+    fn new(executables: &[Executable]) -> Self {
+        Self { outcomes: vec![None; executables.len()] }
+    }
+
+    /// Places of the kernels of which nothing is known yet.
+    fn open(&self) -> Vec<usize> {
+        (0..self.outcomes.len()).filter(|&index| self.outcomes[index].is_none()).collect()
+    }
+
+    fn decide(&mut self, index: usize, outcome: Outcome) {
+        self.outcomes[index] = Some(outcome);
+    }
+
+    /// The evaluation of all, when those that are open were evaluated together.
+    fn finish(self, evaluation: Evaluation) -> Evaluation {
+        evaluation.among(self.outcomes)
+    }
 }
 
 impl From<WorkerError> for Interruption {
@@ -183,7 +219,7 @@ impl Worker {
         executables: &[Executable],
         protocol: &Protocol,
     ) -> Result<Evaluation, WorkerError> {
-        let mut outcomes: Vec<Option<Outcome>> = vec![None; executables.len()];
+        let mut pending = Pending::new(executables);
         let key = (content_hash(matrix), T::DTYPE);
         if self.case.replace((key, task)) != Some((key, task)) && !self.excluded.is_empty() {
             // Who failed in one case may do well in another, with a process that has it loaded.
@@ -193,79 +229,67 @@ impl Worker {
         // Each turn of this loop without a result decides at least one kernel, excludes an
         // opponent, or is followed by one with a new process.
         loop {
-            let open: Vec<usize> = (0..outcomes.len()).filter(|&i| outcomes[i].is_none()).collect();
+            let open = pending.open();
             let kernels: Vec<&Executable> = open.iter().map(|&i| &executables[i]).collect();
             let fresh = self.child.is_none();
-            match self.attempt(matrix, key, task, &kernels, protocol) {
-                Ok(evaluation) => {
-                    for (&index, outcome) in open.iter().zip(evaluation.outcomes) {
-                        outcomes[index] = Some(outcome);
-                    }
-                    let outcomes = outcomes.into_iter().flatten().collect();
-                    return Ok(Evaluation { outcomes, ..evaluation });
-                }
-                // A process that served before may have been ended by someone else: once more, with
-                // another.
-                Err(Interruption::Broken(WorkerError::Process { .. })) if !fresh => {
-                    self.child = None;
-                }
-                Err(Interruption::Broken(error)) => {
-                    self.child = None;
+            let interruption = match self.attempt(matrix, key, task, &kernels, protocol) {
+                Ok(evaluation) => return Ok(pending.finish(evaluation)),
+                // The process is well, and goes on with another matrix.
+                Err(Interruption::Broken(error @ WorkerError::Unverifiable { .. })) => {
                     return Err(error);
                 }
-                // It may hold arrays of kernels that were judged before.
-                Err(Interruption::NoMemory { .. }) if !fresh => self.child = None,
-                Err(Interruption::NoMemory { reason }) => {
-                    self.child = None;
-                    match *open {
-                        [] => return Err(WorkerError::Unable { ordinal: self.ordinal, reason }),
-                        [index] => outcomes[index] = Some(Outcome::LaunchFailed { reason }),
-                        _ => {
-                            let mut whole = Evaluation::default();
-                            for half in open.chunks(open.len().div_ceil(2)) {
-                                let half: Vec<_> =
-                                    half.iter().map(|&index| executables[index].clone()).collect();
-                                whole.append(self.judge(matrix, task, &half, protocol)?);
-                            }
-                            for (&index, outcome) in open.iter().zip(whole.outcomes) {
-                                outcomes[index] = Some(outcome);
-                            }
-                            let outcomes = outcomes.into_iter().flatten().collect();
-                            return Ok(Evaluation { outcomes, ..whole });
+                Err(interruption) => interruption,
+            };
+            self.child = None;
+            match interruption {
+                // A process that served before may have been ended by someone else, and it may hold
+                // arrays of kernels that were judged before: once more, with another.
+                Interruption::Broken(WorkerError::Process { .. })
+                | Interruption::NoMemory { .. }
+                | Interruption::NoMemoryForTask { .. }
+                    if !fresh => {}
+                Interruption::Broken(error) => return Err(error),
+                Interruption::NoMemoryForTask { reason } => {
+                    return Err(WorkerError::Unverifiable { reason });
+                }
+                Interruption::NoMemory { reason } => match *open {
+                    [] => return Err(WorkerError::Unable { ordinal: self.ordinal, reason }),
+                    [index] => pending.decide(index, Outcome::LaunchFailed { reason }),
+                    _ => {
+                        let mut whole = Evaluation::default();
+                        for half in kernels.chunks(kernels.len().div_ceil(2)) {
+                            let half: Vec<_> = half.iter().copied().cloned().collect();
+                            whole.append(self.judge(matrix, task, &half, protocol)?);
+                        }
+                        return Ok(pending.finish(whole));
+                    }
+                },
+                Interruption::Lost { running: Running::Opponent(opponent), outcome } => {
+                    self.exclude(*opponent, &outcome)?;
+                }
+                Interruption::Lost { running: Running::Kernel(kernel), outcome } => {
+                    let Some(&index) = open.get(kernel) else {
+                        let reason = format!("it ran kernel {kernel} of {}", open.len());
+                        return Err(WorkerError::Process { ordinal: self.ordinal, reason });
+                    };
+                    pending.decide(index, outcome);
+                }
+                Interruption::Lost { running: Running::Judge, outcome } => match *open {
+                    [] => {
+                        let reason = outcome.to_string();
+                        return Err(WorkerError::Process { ordinal: self.ordinal, reason });
+                    }
+                    // What was found when all had been timed: it is one of them.
+                    [index] => pending.decide(index, outcome),
+                    // Whoever it was shows alone.
+                    _ => {
+                        for (&index, kernel) in open.iter().zip(kernels) {
+                            let alone = std::slice::from_ref(kernel);
+                            let judged = self.judge(matrix, task, alone, protocol)?;
+                            judged.outcomes.into_iter().for_each(|o| pending.decide(index, o));
                         }
                     }
-                }
-                Err(Interruption::Lost { running, outcome }) => {
-                    self.child = None;
-                    match running {
-                        Running::Opponent(opponent) => self.exclude(*opponent, &outcome)?,
-                        Running::Kernel(kernel) => match open.get(kernel) {
-                            Some(&index) => outcomes[index] = Some(outcome),
-                            None => {
-                                let reason = format!("it ran kernel {kernel} of {}", open.len());
-                                return Err(WorkerError::Process { ordinal: self.ordinal, reason });
-                            }
-                        },
-                        // What was found when all had been timed: it is one of them.
-                        Running::Judge if kernels.len() == 1 => {
-                            if let Some(&index) = open.first() {
-                                outcomes[index] = Some(outcome);
-                            }
-                        }
-                        // Whoever it was shows alone.
-                        Running::Judge if !kernels.is_empty() => {
-                            for (&index, kernel) in open.iter().zip(&kernels) {
-                                let alone = std::slice::from_ref(*kernel);
-                                let judged = self.judge(matrix, task, alone, protocol)?;
-                                outcomes[index] = judged.outcomes.into_iter().next();
-                            }
-                        }
-                        Running::Judge => {
-                            let reason = outcome.to_string();
-                            return Err(WorkerError::Process { ordinal: self.ordinal, reason });
-                        }
-                    }
-                }
+                },
             }
         }
     }
@@ -372,7 +396,10 @@ impl Worker {
         self.child = Some(Child { server, matrix, task, arrays, array_bytes: 0 });
         let request = Request::Oracle { cubin: self.oracle.parts().clone() };
         let bytes = self.oracle.bytes().to_vec();
-        self.prepare(&request, &[&bytes])
+        match self.ask(&request, &[&bytes])? {
+            Answer::Done => Ok(()),
+            other => Err(self.unexpected(other)),
+        }
     }
 
     /// Sees that the child has the matrix and memory for the task.
@@ -381,7 +408,7 @@ impl Worker {
         matrix: CsrView<'_, T>,
         key: MatrixKey,
         task: Task,
-    ) -> Result<(), WorkerError> {
+    ) -> Result<(), Interruption> {
         let Some(child) = &self.child else { return Ok(()) };
         if child.matrix != Some(key) {
             let (offsets, wide_offsets): (&[u8], bool) = match matrix.offsets() {
@@ -392,7 +419,10 @@ impl Worker {
             let header = MatrixHeader { rows, cols, dtype: T::DTYPE, wide_offsets };
             let columns = bytemuck::cast_slice(matrix.columns());
             let values = bytemuck::cast_slice(matrix.values());
-            self.prepare(&Request::Matrix(header), &[offsets, columns, values])?;
+            match self.ask(&Request::Matrix(header), &[offsets, columns, values])? {
+                Answer::Done => {}
+                other => return Err(self.unexpected(other).into()),
+            }
             if let Some(child) = &mut self.child {
                 child.matrix = Some(key);
                 child.task = None;
@@ -401,7 +431,13 @@ impl Worker {
             }
         }
         if self.child.as_ref().is_some_and(|child| child.task != Some(task)) {
-            self.prepare(&Request::Task(task), &[])?;
+            match self.ask(&Request::Task(task), &[])? {
+                Answer::Done => {}
+                Answer::NoMemory { reason } => {
+                    return Err(Interruption::NoMemoryForTask { reason });
+                }
+                other => return Err(self.unexpected(other).into()),
+            }
             if let Some(child) = &mut self.child {
                 child.task = Some(task);
             }
@@ -456,8 +492,8 @@ impl Worker {
             .map_err(|error| WorkerError::Process { ordinal, reason: error.to_string() })
     }
 
-    /// Sends what the child only has to take note of.
-    fn prepare(&mut self, request: &Request, blobs: &[&[u8]]) -> Result<(), WorkerError> {
+    /// Sends what the child only has to take note of. What it says to that.
+    fn ask(&mut self, request: &Request, blobs: &[&[u8]]) -> Result<Answer, WorkerError> {
         let deadline = Instant::now() + TO_PREPARE;
         let ordinal = self.ordinal;
         let failed =
@@ -465,11 +501,7 @@ impl Worker {
         if let Some(child) = &mut self.child {
             child.server.send(request, blobs, deadline).map_err(failed)?;
         }
-        match self.receive(deadline) {
-            Ok(Answer::Done) => Ok(()),
-            Ok(other) => Err(self.unexpected(other)),
-            Err(error) => Err(failed(error)),
-        }
+        self.receive(deadline).map_err(failed)
     }
 
     fn receive(&mut self, deadline: Instant) -> Result<Answer, ServingError> {
@@ -503,7 +535,8 @@ impl Worker {
 
     fn unexpected(&self, answer: Answer) -> WorkerError {
         let reason = match answer {
-            Answer::Unable { reason } => reason,
+            Answer::Unverifiable { reason } => return WorkerError::Unverifiable { reason },
+            Answer::Unable { reason } | Answer::NoMemory { reason } => reason,
             other => format!("it gave an answer to another question: {other:?}"),
         };
         WorkerError::Unable { ordinal: self.ordinal, reason }

@@ -3,14 +3,21 @@
 mod cache;
 mod embedded;
 mod onnx_runtime;
+mod provider;
 
-use std::path::PathBuf;
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ndarray::{Array, ArrayD, Dimension};
 
 pub(crate) use cache::Cache;
 pub use onnx_runtime::OnnxRuntime;
+pub use provider::{ExecutionProvider, UnknownProvider};
+
+/// The environment variable that names ONNX Runtime's library.
+pub const LIBRARY_VARIABLE: &str = "ORT_DYLIB_PATH";
 
 /// What runs a model.
 #[derive(Clone, Debug, Default)]
@@ -76,6 +83,12 @@ pub enum EngineError {
         /// Why, in one line.
         reason: String,
     },
+    /// An execution provider of ONNX Runtime was asked for, and nobody named its library.
+    #[error("`{provider}` needs ONNX Runtime: name its library, or set {LIBRARY_VARIABLE} to it")]
+    Unnamed {
+        /// The provider.
+        provider: ExecutionProvider,
+    },
     /// A graph is not one that the engine can run.
     #[error("{engine} refuses the policy: {reason}")]
     Refused {
@@ -95,6 +108,31 @@ pub enum EngineError {
 }
 
 impl Engine {
+    /// What runs models: ONNX Runtime where its library is named, by the caller or else by
+    /// [`LIBRARY_VARIABLE`], and where that is not so the engine that is compiled in.
+    ///
+    /// # Errors
+    /// When the library is not usable, or when the provider needs one and none is named.
+    pub fn choose(
+        library: Option<&Path>,
+        provider: ExecutionProvider,
+    ) -> Result<Self, EngineError> {
+        Self::choose_from(library, env::var_os(LIBRARY_VARIABLE), provider)
+    }
+
+    fn choose_from(
+        library: Option<&Path>,
+        variable: Option<OsString>,
+        provider: ExecutionProvider,
+    ) -> Result<Self, EngineError> {
+        let variable = variable.filter(|path| !path.is_empty()).map(PathBuf::from);
+        match (library.or(variable.as_deref()), provider) {
+            (Some(library), _) => Ok(Self::OnnxRuntime(OnnxRuntime::load(library)?.on(provider))),
+            (None, ExecutionProvider::Cpu) => Ok(Self::Embedded),
+            (None, ExecutionProvider::Cuda) => Err(EngineError::Unnamed { provider }),
+        }
+    }
+
     /// What it is called in results.
     #[must_use]
     pub fn name(&self) -> &'static str {
@@ -144,4 +182,39 @@ impl Graph for FiniteGraph {
 /// An error of an engine in one line.
 fn one_line(error: &dyn std::fmt::Display) -> String {
     format!("{error:#}").lines().map(str::trim).collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Which library is loaded, by the error that says that it is not there; nothing for the engine
+    /// that is compiled in.
+    fn chosen(library: Option<&str>, variable: Option<&str>) -> Option<PathBuf> {
+        let variable = variable.map(OsString::from);
+        match Engine::choose_from(library.map(Path::new), variable, ExecutionProvider::Cpu) {
+            Ok(engine) => {
+                assert!(matches!(engine, Engine::Embedded));
+                None
+            }
+            Err(EngineError::Absent { library, .. }) => Some(library),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    #[test]
+    fn a_library_is_named_by_the_caller_or_else_by_the_variable() {
+        assert_eq!(chosen(None, None), None);
+        assert_eq!(chosen(None, Some("")), None);
+        assert_eq!(chosen(None, Some("absent.so")), Some("absent.so".into()));
+        assert_eq!(chosen(Some("own.so"), Some("absent.so")), Some("own.so".into()));
+    }
+
+    #[test]
+    fn a_provider_of_onnx_runtime_is_refused_without_its_library() {
+        let engine = Engine::choose_from(None, None, ExecutionProvider::Cuda);
+        let error = engine.map(|_| ()).unwrap_err().to_string();
+        assert!(error.starts_with("`cuda` needs ONNX Runtime: "), "{error}");
+        assert!(error.contains(LIBRARY_VARIABLE) && !error.contains("--"), "{error}");
+    }
 }

@@ -24,7 +24,9 @@ pub mod signature;
 pub mod speeds;
 pub mod terms;
 
-pub use engine::{Engine, EngineError, OnnxRuntime};
+pub use engine::{
+    Engine, EngineError, ExecutionProvider, LIBRARY_VARIABLE, OnnxRuntime, UnknownProvider,
+};
 pub use model::{DECODER, Description, ENCODER, Model, ModelError};
 pub use opened::{COST_VERSION, OpenError, OpenedChoices, OpenedPolicy, PolicySource};
 pub use policy::OnnxPolicy;

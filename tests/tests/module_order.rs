@@ -146,7 +146,7 @@ const EMULATOR: [&str; 11] = [
 ];
 
 /// All modules of `ffi`, likewise.
-const FFI: [&str; 32] = [
+const FFI: [&str; 34] = [
     "types",
     "float_environment",
     "status",
@@ -158,8 +158,10 @@ const FFI: [&str; 32] = [
     "matrix",
     "operands",
     "epilogue",
+    "plain",
     "trial",
     "map",
+    "code",
     "kernel",
     "copies",
     "handle",
@@ -168,13 +170,13 @@ const FFI: [&str; 32] = [
     "side",
     "workspace",
     "plan",
+    "ahead",
     "execute",
     "verbose",
     "api",
     "effort",
     "file",
     "huge_pages",
-    "plain",
     "search",
     "make",
     "query",

@@ -6,9 +6,10 @@
 //! ```
 //!
 //! Which programs are measured, in view of what was found before, is the [`Experiment`]'s business.
-//! A shard is the matrix of one recipe with every task. Several [workers](Collector::run) make
+//! A shard is the matrix of one recipe with every task. Several [threads](Collector::run) make
 //! matrices, programs and kernels at the same time, each of a shard of its own, so that the one
-//! evaluator always has something to judge. The [`reference()`] program is measured before every
+//! evaluator always has something to judge. A task of which nothing can be verified on a matrix, as
+//! where its results overflow, is passed over. The [`reference()`] program is measured before every
 //! [`BETWEEN_REFERENCES`] others, so that what drifts can be taken out of their times. A recording
 //! names its matrix by the recipe.
 
@@ -20,7 +21,7 @@ pub(crate) mod tests;
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::mpsc::{Sender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -28,7 +29,7 @@ use std::time::{Duration, Instant};
 use sparserl_core::decode::{PolicyError, PolicyInput};
 use sparserl_core::kernel::Compiler;
 use sparserl_core::language::{Program, TextError};
-use sparserl_core::matrix::{Csr, CsrView, Scalar};
+use sparserl_core::matrix::{Csr, Scalar};
 use sparserl_core::outcome::{Evaluation, Evaluator, Outcome};
 use sparserl_core::pipeline::{MakeError, Maker};
 use sparserl_core::structure::MatrixStats;
@@ -54,11 +55,25 @@ const FLUSH_AFTER: Duration = Duration::from_secs(60);
 #[derive(Debug, thiserror::Error)]
 pub enum CollectError<E, K> {
     /// What measures is broken.
-    #[error(transparent)]
-    Evaluator(E),
+    #[error("{task} on {matrix}: {source}")]
+    Evaluator {
+        /// The text of the matrix's recipe.
+        matrix: String,
+        /// What was to be measured.
+        task: Task,
+        /// The reason.
+        source: E,
+    },
     /// Kernels cannot be made.
-    #[error(transparent)]
-    Make(#[from] MakeError<K>),
+    #[error("{task} on {matrix}: {source}")]
+    Make {
+        /// The text of the matrix's recipe.
+        matrix: String,
+        /// What they were to compute.
+        task: Task,
+        /// The reason.
+        source: MakeError<K>,
+    },
     /// Shards cannot be shared.
     #[error(transparent)]
     Shards(#[from] ShardError),
@@ -115,6 +130,9 @@ pub enum Stopped {
     /// Nobody judges any more.
     #[error("the run is over")]
     Over,
+    /// Nothing can be verified for this matrix and task; the run goes on with others.
+    #[error("nothing can be verified for this matrix and task")]
+    Unverifiable,
     /// A policy failed.
     #[error(transparent)]
     Policy(#[from] PolicyError),
@@ -154,13 +172,13 @@ pub struct Progress<'a> {
 /// Collects on one evaluator what others have not collected yet.
 #[derive(Debug)]
 pub struct Collector<'a, X, E, K> {
-    plan: Plan<'a, X, K>,
+    assignment: Assignment<'a, X, K>,
     judge: Judge<E>,
 }
 
-/// What is collected: what all workers share.
+/// What is measured on which matrices, and how its kernels are made.
 #[derive(Debug)]
-struct Plan<'a, X, K> {
+struct Assignment<'a, X, K> {
     experiment: X,
     tasks: &'a [Task],
     recipes: &'a Recipes<'a>,
@@ -171,22 +189,22 @@ struct Plan<'a, X, K> {
 /// Why a run ends early.
 type Failure<E, K> = CollectError<<E as Evaluator>::Error, <K as Compiler>::Error>;
 
-/// Measures something; an error ends the run.
-type Judgement<'a, E, F> = Box<dyn FnOnce(&mut Judge<E>) -> Result<(), F> + Send + 'a>;
+/// Has the judge measure something; an error ends the run.
+type Job<'a, E, F> = Box<dyn FnOnce(&mut Judge<E>) -> Result<(), F> + Send + 'a>;
 
-/// What a worker has to say to the judge.
+/// What a producer has to say to the judge.
 enum Message<'a, E, F> {
     /// Measure something.
-    Judge(Judgement<'a, E, F>),
+    Judge(Job<'a, E, F>),
     /// A shard is done but for writing.
     Done(Claim, Recipe),
     /// Something else than a program failed.
     Failed(F),
 }
 
-/// Works on one shard at a time.
-struct Worker<'a, X, E: Evaluator, K: Compiler> {
-    plan: &'a Plan<'a, X, K>,
+/// A thread that makes matrices, programs and kernels, of one shard at a time.
+struct Producer<'a, X, E: Evaluator, K: Compiler> {
+    assignment: &'a Assignment<'a, X, K>,
     judge: Sender<Message<'a, E, Failure<E, K>>>,
 }
 
@@ -205,42 +223,43 @@ where
         target: Target,
         (recorder, context): (Recorder, Context),
     ) -> Self {
-        let plan = Plan { experiment, tasks, recipes, compiler, target };
-        Self { plan, judge: Judge::new(evaluator, recorder, context) }
+        let assignment = Assignment { experiment, tasks, recipes, compiler, target };
+        Self { assignment, judge: Judge::new(evaluator, recorder, context) }
     }
 
     /// Takes shards until there are none or `go_on` says no; what is begun is finished. So many
-    /// `workers` make matrices, programs and kernels; the calling thread judges.
+    /// threads make matrices, programs and kernels `ahead`, each of a shard of its own; the calling
+    /// one judges.
     ///
     /// # Errors
     /// When something other than a program fails. Finished matrices are recorded.
     pub fn run(
         &mut self,
         shards: &mut Shards,
-        workers: NonZeroUsize,
+        ahead: NonZeroUsize,
         go_on: impl Fn() -> bool + Sync,
         mut observe: impl FnMut(&Progress<'_>),
     ) -> Result<Collected, Failure<E, K>> {
-        let Self { plan, judge } = self;
+        let Self { assignment, judge } = self;
         judge.collected = Collected::default();
-        let (plan, go_on, shards) = (&*plan, &go_on, &Mutex::new(shards));
+        let (assignment, go_on, shards) = (&*assignment, &go_on, &Mutex::new(shards));
         thread::scope(|scope| {
             let (to_judge, messages) = channel();
-            for _ in 0..workers.get() {
-                let worker = Worker { plan, judge: to_judge.clone() };
+            for _ in 0..ahead.get() {
+                let producer = Producer { assignment, judge: to_judge.clone() };
                 scope.spawn(move || {
                     while go_on() {
                         let claim = lock(shards).claim().transpose();
                         let Some(claim) = claim else { break };
-                        if worker.work_on(claim.map_err(Into::into)).is_err() {
+                        if producer.work_on(claim.map_err(Into::into)).is_err() {
                             break;
                         }
                     }
                 });
             }
             drop(to_judge);
-            // When this returns, the workers find that nobody listens, and end.
-            judge.serve(messages.into_iter(), &mut observe)
+            // When this returns, the producers find that nobody listens, and end.
+            judge.serve(&messages, &mut observe)
         })
     }
 }
@@ -249,7 +268,7 @@ impl<E: Evaluator> Judge<E> {
     /// Does what it is asked to, and writes what was found from time to time.
     fn serve<'a, K>(
         &mut self,
-        messages: impl Iterator<Item = Message<'a, E, CollectError<E::Error, K>>>,
+        messages: &Receiver<Message<'a, E, CollectError<E::Error, K>>>,
         observe: &mut impl FnMut(&Progress<'_>),
     ) -> Result<Collected, CollectError<E::Error, K>>
     where
@@ -258,27 +277,31 @@ impl<E: Evaluator> Judge<E> {
     {
         let mut unwritten: Vec<Claim> = Vec::new();
         let mut flushed = Instant::now();
-        for message in messages {
-            match message {
-                Message::Judge(judgement) => {
+        loop {
+            let left = FLUSH_AFTER.saturating_sub(flushed.elapsed());
+            match messages.recv_timeout(left) {
+                Ok(Message::Judge(job)) => {
                     let start = Instant::now();
-                    judgement(self)?;
+                    job(self)?;
                     self.collected.judging += start.elapsed();
                 }
-                Message::Failed(error) => return Err(error),
-                Message::Done(claim, recipe) => {
+                Ok(Message::Failed(error)) => return Err(error),
+                Ok(Message::Done(claim, recipe)) => {
                     self.collected.matrices += 1;
                     let collected = self.collected;
                     observe(&Progress { shard: claim.number(), recipe: &recipe, collected });
                     unwritten.push(claim);
                     for claim in &unwritten {
-                        claim.renew()?;
-                    }
-                    if flushed.elapsed() > FLUSH_AFTER {
-                        self.write(&mut unwritten)?;
-                        flushed = Instant::now();
+                        // One that cannot be renewed is lost to another process, which does no harm.
+                        let _ = claim.renew();
                     }
                 }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if flushed.elapsed() >= FLUSH_AFTER {
+                self.write(&mut unwritten)?;
+                flushed = Instant::now();
             }
         }
         self.write(&mut unwritten)?;
@@ -295,7 +318,7 @@ impl<E: Evaluator> Judge<E> {
     }
 }
 
-impl<'a, X, E, K> Worker<'a, X, E, K>
+impl<'a, X, E, K> Producer<'a, X, E, K>
 where
     X: Experiment,
     E: Evaluator<Code: Clone + Send + Sync + 'static, Error: Send>,
@@ -314,13 +337,16 @@ where
 
     fn work_on(&self, claim: Result<Claim, Failure<E, K>>) -> Result<(), Stopped> {
         let claim = claim.map_err(|error| self.fail(error))?;
-        let (shard, recipes) = (claim.number(), self.plan.recipes);
+        let (shard, recipes) = (claim.number(), self.assignment.recipes);
         let Some(recipe) = recipes.recipe(shard) else { return Err(Stopped::Over) };
-        let matrix = usable(&recipe, recipes.real())
-            .map_err(|source| self.fail(CollectError::Real { index: shard, source }))?;
-        if let Some(matrix) = matrix {
-            self.collect((shard, &recipe), &matrix)?;
-        }
+        claim.renew_while(|| {
+            let matrix = usable(&recipe, recipes.real())
+                .map_err(|source| self.fail(CollectError::Real { index: shard, source }))?;
+            match matrix {
+                Some(matrix) => self.collect((shard, &recipe), &matrix),
+                None => Ok(()),
+            }
+        })?;
         self.say(Message::Done(claim, recipe))
     }
 
@@ -328,7 +354,7 @@ where
         let (_, recipe) = place;
         let value_source = recipe.values.source();
         let identity = Arc::new(identity(recipe.to_string(), matrix.view()));
-        for dtype in dtypes(self.plan.tasks) {
+        for dtype in dtypes(self.assignment.tasks) {
             with_scalar!(dtype, T => {
                 if let Some(matrix) = held_in::<T>(matrix) {
                     let (matrix, identity) = (Arc::new(matrix), Arc::clone(&identity));
@@ -346,16 +372,19 @@ where
         subject: &Subject<T>,
     ) -> Result<(), Stopped> {
         let (shard, _) = place;
-        let Plan { experiment, tasks, recipes, target, .. } = self.plan;
+        let Assignment { experiment, tasks, recipes, target, .. } = self.assignment;
         let seed = recipes.seed(shard);
         for_each_task(&subject.matrix, tasks, *target, |input| {
             let reference = reference(input.task).map_err(|error| self.fail(error))?;
             let mut measure = |programs: &[Program]| self.ask(subject, &reference, programs);
             let done = experiment.run(place, input, seed, &mut measure);
-            done.map_err(|stopped| match stopped {
-                Stopped::Over => Stopped::Over,
-                Stopped::Policy(error) => self.fail(error),
-                Stopped::Write { path, source } => self.fail(CollectError::Write { path, source }),
+            done.or_else(|stopped| match stopped {
+                Stopped::Unverifiable => Ok(()),
+                Stopped::Over => Err(Stopped::Over),
+                Stopped::Policy(error) => Err(self.fail(error)),
+                Stopped::Write { path, source } => {
+                    Err(self.fail(CollectError::Write { path, source }))
+                }
             })
         })
     }
@@ -370,21 +399,28 @@ where
         if programs.is_empty() {
             return Ok(Vec::new());
         }
-        let asked = with_references(reference, programs);
+        let (task, asked) = (reference.task, with_references(reference, programs));
         let matrix = subject.matrix.view();
         let start = Instant::now();
         let clock = || start.elapsed();
-        let maker = Maker::new(matrix, Some(&self.plan.compiler), &clock);
-        let made = maker.make_all(&asked).map_err(|error| self.fail(error))?;
+        let maker = Maker::new(matrix, Some(&self.assignment.compiler), &clock);
+        let made = maker.make_all(&asked).map_err(|source| {
+            let matrix = subject.identity.name.clone();
+            self.fail(CollectError::Make { matrix, task, source })
+        })?;
         let (answer, answered) = sync_channel(1);
         let subject = subject.clone();
         self.say(Message::Judge(Box::new(move |judge: &mut Judge<E>| {
-            let evaluation = judge.judge(&subject, &asked, &made)?;
+            let evaluation = match judge.judge(&subject, (task, &asked), &made) {
+                Err(CollectError::Evaluator { source, .. }) if E::is_unverifiable(&source) => None,
+                judged => Some(judged?),
+            };
             // Who asked waits for it, unless the run is over.
             drop(answer.send(evaluation));
             Ok(())
         })))?;
-        let evaluation: Evaluation = answered.recv().map_err(|_| Stopped::Over)?;
+        let evaluation: Option<Evaluation> = answered.recv().map_err(|_| Stopped::Over)?;
+        let evaluation = evaluation.ok_or(Stopped::Unverifiable)?;
         Ok(without_references(evaluation.outcomes).collect())
     }
 }
@@ -410,21 +446,8 @@ fn held_in<T: Scalar>(matrix: &Csr<f64>) -> Option<Csr<T>> {
     matrix.cast().ok()
 }
 
-/// The most that a row's result comes to, with random operands of [−1, 1): a sum has the variance
-/// Σa²/3 there, and eight deviations are never met.
-fn largest_result<T: Scalar>(matrix: CsrView<'_, T>) -> f64 {
-    let results = (0..matrix.rows()).map(|row| {
-        let values = matrix.row(row).1.iter().map(|value| value.to_f64());
-        let (sum, squares) = values
-            .fold((0.0, 0.0), |(sum, squares), value| (sum + value.abs(), squares + value * value));
-        sum.min(8.0 * (squares / 3.0).sqrt())
-    });
-    results.fold(0.0, f64::max)
-}
-
-/// Calls `run` with what policies are given for each task whose matrix is of this type and whose
-/// results hold, sixteenfold, what rows come to: of kernels whose right results overflow nobody can
-/// tell anything, and judges refuse them. What is asked of the matrix is asked once.
+/// Calls `run` with what policies are given for each task whose matrix is of this type. What is
+/// asked of the matrix is asked once.
 fn for_each_task<'m, T: Scalar, F>(
     matrix: &'m Csr<T>,
     tasks: &[Task],
@@ -432,12 +455,7 @@ fn for_each_task<'m, T: Scalar, F>(
     mut run: impl FnMut(&PolicyInput<'m>) -> Result<(), F>,
 ) -> Result<(), F> {
     let mut input: Option<PolicyInput<'m>> = None;
-    let mut largest = None;
     for &task in tasks.iter().filter(|task| task.precision.matrix() == T::DTYPE) {
-        let largest = *largest.get_or_insert_with(|| largest_result(matrix.view()));
-        if largest > task.precision.dense().largest() / 16.0 {
-            continue;
-        }
         let input = input.get_or_insert_with(|| {
             let stats = Arc::new(MatrixStats::new(matrix.view()));
             PolicyInput::new(stats, task, target)

@@ -131,7 +131,7 @@ mod tests {
             Shards::open(&folder.path().join("shards"), rounds.matrices, lease).unwrap();
         let recorder = Recorder::append_to(folder.path().join("recordings")).unwrap();
         let samples = PolicySamples::new(&rounds, ("it".to_owned(), Arc::new(CostRanker)));
-        let measuring = (Fake { mortal: false, judgements: 0 }, FakeCompiler);
+        let measuring = (Fake::default(), FakeCompiler);
         let what = (&recipes, &rounds.tasks[..]);
         let mut collector =
             Collector::new(samples, what, measuring, Target::H200, (recorder, context()));

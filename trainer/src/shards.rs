@@ -3,8 +3,10 @@
 //! A shard is a number. Whoever works on it holds the file `NUMBER.claim`, made so that only one
 //! can make it, with a random text in it that nobody else has, and makes `NUMBER.done` at the end.
 //! A claim that was not renewed for the time of its lease belongs to a process that was lost, and
-//! is taken over: a lost process loses what it had claimed and no more. Only creating, reading,
-//! renaming and the times of files are used, which network file systems offer as well.
+//! is taken over: a lost process loses what it had claimed and no more. Creating, reading, renaming
+//! and the times of files are used, which network file systems offer as well. Hard links do no more
+//! than put back a claim that another process made just as a lost one was taken over: where there
+//! are none, that claim is gone, and the shard may be done twice, which does no harm.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -33,6 +35,7 @@ pub struct Claim {
     /// What its file says: that of another process, which took the shard over, says something else.
     text: String,
     done: PathBuf,
+    lease: Duration,
 }
 
 /// The folder of shards cannot be used.
@@ -84,7 +87,7 @@ impl Shards {
                         let _ = fs::remove_file(&path);
                         return Err(failed(source));
                     }
-                    let claim = Claim { number, path, text, done };
+                    let claim = Claim { number, path, text, done, lease: self.lease };
                     // Finished by another between the two looks; the claim is given back.
                     if !claim.done.exists() {
                         return Ok(Some(claim));
@@ -127,7 +130,8 @@ impl Shards {
     }
 
     /// Takes a lost claim out of the way. Of several processes only one can rename it; what another
-    /// one has made in its place meanwhile is put back, unless there is one again.
+    /// one has made in its place meanwhile is put back, unless there is one again, or there are no
+    /// hard links.
     fn take_over(&self, number: u64, path: &Path) -> io::Result<()> {
         let aside =
             self.path(number, &format!("lost-{}-{}", std::process::id(), fastrand::u64(..)));
@@ -170,8 +174,9 @@ impl Claim {
         }
     }
 
-    /// Does something for which the claim is renewed after each such time.
-    pub fn renew_while<T>(&self, every: Duration, work: impl FnOnce() -> T) -> T {
+    /// Does something for which the claim is renewed, four times in the time of its lease.
+    pub fn renew_while<T>(&self, work: impl FnOnce() -> T) -> T {
+        let every = self.lease / 4;
         let (working, ended) = mpsc::channel::<()>();
         thread::scope(|scope| {
             scope.spawn(move || {
@@ -308,7 +313,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let open = || Shards::open(folder.path(), 1, Duration::from_millis(200)).unwrap();
         let claim = open().claim().unwrap().unwrap();
-        claim.renew_while(Duration::from_millis(20), || {
+        claim.renew_while(|| {
             thread::sleep(Duration::from_millis(500));
             assert!(open().claim().unwrap().is_none());
         });

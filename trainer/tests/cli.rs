@@ -24,6 +24,7 @@ fn run(command: &str, arguments: &[&Path]) -> (Option<i32>, String, String) {
         .arg(command)
         .args(arguments)
         .env("CUDA_VISIBLE_DEVICES", "")
+        .env_remove("ORT_DYLIB_PATH")
         .output()
         .unwrap();
     let [results, said] = [run.stdout, run.stderr].map(|text| String::from_utf8(text).unwrap());
@@ -467,6 +468,13 @@ fn how_often_the_compiled_in_policy_is_right_is_found_by_emulation() {
         let arguments = [settings.as_ref(), "--emulate".as_ref(), "-o".as_ref(), output.as_path()];
         run("pass-at-k", &arguments)
     };
+    // Where a GPU would run the policy, nothing is begun without what runs it there.
+    let arguments: [&Path; 4] = [&settings, "--ep=cuda".as_ref(), "-o".as_ref(), output.as_path()];
+    let (code, shown, said) = run("pass-at-k", &arguments);
+    assert_eq!((code, shown.as_str()), (Some(1), ""), "{said}");
+    assert!(said.starts_with("error: `cuda` needs ONNX Runtime: name its library, or"), "{said}");
+    assert!(said.ends_with("; --onnxruntime LIBRARY names it\n"), "{said}");
+    assert!(!output.exists());
     let (code, shown, said) = sample();
     assert_eq!(code, Some(0), "{said}");
     let table: serde_json::Value =

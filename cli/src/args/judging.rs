@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use sparserl_gpu::compare::Opponents;
+use sparserl_gpu::compare::{Opponents, lacks_cusparse};
 use sparserl_gpu::worker::Protocol;
 
 /// Longer than any kernel is worth waiting for.
@@ -42,6 +42,11 @@ pub(crate) struct OpponentArgs {
 }
 
 impl OpponentArgs {
+    /// What has an opponent's algorithm run that did not, for this reason.
+    pub(crate) fn hint(reason: &str) -> Option<&'static str> {
+        lacks_cusparse(reason).then_some("--cusparse PATH names one")
+    }
+
     /// The libraries, by full paths: they are opened by another process.
     ///
     /// # Errors

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use sparserl_core::matrix::Duplicates;
-use sparserl_core::matrix::file::{self, Limits, Options};
+use sparserl_core::matrix::file::{self, Limits, MatrixFileErrorKind, Options};
+use sparserl_core::matrix::npz::NpzError;
 use sparserl_core::task::{Operation, Precision};
 
 use crate::free_memory::free_memory;
@@ -60,6 +61,20 @@ impl MatrixArgs {
         let limits = memory.map(|most| Limits { always: most, ratio: 0, most });
         let limits = limits.unwrap_or_else(default_limits);
         Options { duplicates, limits, member: member.as_deref() }
+    }
+
+    /// What has a file read that was refused, if anything that can be asked for does.
+    pub(crate) fn hint(refused: &MatrixFileErrorKind) -> Option<&'static str> {
+        match refused {
+            MatrixFileErrorKind::SeveralMembers { .. } => Some("--member NAME chooses"),
+            MatrixFileErrorKind::NoArchive { .. } => Some("leave --member out"),
+            MatrixFileErrorKind::TooLong { .. }
+            | MatrixFileErrorKind::Memory
+            | MatrixFileErrorKind::Npz(NpzError::TooLong { .. }) => {
+                Some("--memory BYTES raises it")
+            }
+            _ => None,
+        }
     }
 
     /// Whether it is read from standard input.

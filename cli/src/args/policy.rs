@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use sparserl_onnx_models::ExecutionProvider;
 
 #[derive(Args, Debug)]
 pub(crate) struct PolicyArgs {
@@ -15,7 +17,7 @@ pub(crate) struct PolicyArgs {
     #[arg(long, value_name = "LIBRARY")]
     pub(crate) onnxruntime: Option<PathBuf>,
     /// Where ONNX Runtime runs it
-    #[arg(long, value_enum, default_value_t = ExecutionProvider::Cpu)]
+    #[arg(long, value_name = "EP", default_value_t, value_parser = provider())]
     pub(crate) ep: ExecutionProvider,
 }
 
@@ -37,9 +39,8 @@ impl From<&str> for PolicyArg {
     }
 }
 
-/// An execution provider of ONNX Runtime.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ExecutionProvider {
-    Cpu,
-    Cuda,
+/// Reads an execution provider of ONNX Runtime; messages and completions list them.
+fn provider() -> impl TypedValueParser<Value = ExecutionProvider> {
+    let names = ExecutionProvider::ALL.map(ExecutionProvider::name);
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<ExecutionProvider>())
 }

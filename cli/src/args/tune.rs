@@ -23,6 +23,10 @@ pub(crate) struct TuneArgs {
     /// matrix, task and GPU is gone on with
     #[arg(short, long, value_name = "FOLDER")]
     output: Option<PathBuf>,
+    /// Replace the kernel in the folder although it was edited. One that is edited while the search
+    /// runs is kept otherwise, and the new one written beside it
+    #[arg(long)]
+    pub(crate) force: bool,
     /// Times that decide: with an empty L2 cache, or those of launches in a chain, as a solver has
     /// them
     #[arg(long, value_enum, default_value_t = RegimeArg::Cold)]

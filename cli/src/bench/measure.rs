@@ -46,7 +46,14 @@ pub(crate) struct Bench<'a, E> {
     pub(crate) progress: &'a Progress,
     /// Takes what is to be printed, line by line.
     pub(crate) print: &'a (dyn Fn(&str) -> anyhow::Result<()> + Sync),
+    /// Runs that share the matrices and have not ended.
+    pub(crate) running: &'a AtomicUsize,
+    /// Cases in a row in which the evaluator itself failed.
+    pub(crate) failures: u32,
 }
+
+/// Cases in a row in which an evaluator may fail by itself, while others share its matrices.
+const MOST_FAILURES: u32 = 2;
 
 /// The candidates of a case, and what became of them.
 struct Judged<'m> {
@@ -98,6 +105,8 @@ pub(crate) fn steps_per_matrix(tasks: usize) -> usize {
 
 impl<E: Instrument> Bench<'_, E> {
     /// Measures every matrix from `next` on; what cannot be measured is noted, and the run goes on.
+    /// Where the evaluator fails again and again, it ends and leaves the others what is left: a GPU
+    /// that is gone fails each case in moments, while one that is well is at work on a single one.
     ///
     /// # Errors
     /// When results cannot be written.
@@ -108,8 +117,19 @@ impl<E: Instrument> Bench<'_, E> {
     ) -> anyhow::Result<()> {
         while let Some(source) = sources.get(next.fetch_add(1, Ordering::Relaxed)) {
             self.matrix(source)?;
+            if self.failures >= MOST_FAILURES && self.may_end() {
+                let name = self.evaluator.device().name;
+                (self.print)(&format!("{name} failed again and again: it is asked no more"))?;
+                break;
+            }
         }
         Ok(())
+    }
+
+    /// Whether others go on.
+    fn may_end(&self) -> bool {
+        let others = |running: usize| (running > 1).then(|| running - 1);
+        self.running.fetch_update(Ordering::Relaxed, Ordering::Relaxed, others).is_ok()
     }
 
     fn store(&self) -> MutexGuard<'_, Store> {
@@ -237,7 +257,12 @@ impl<E: Instrument> Bench<'_, E> {
         for together in programs.chunks(TOGETHER) {
             // All are made before one is measured, so that packing has all cores while it is timed.
             let made = maker.make_all(together).map_err(|error| failed(&error))?;
-            let judged = made.judge(matrix, &mut self.evaluator).map_err(|error| failed(&error))?;
+            let judged = made.judge(matrix, &mut self.evaluator);
+            self.failures = match &judged {
+                Ok(_) => 0,
+                Err(error) => self.failures + u32::from(!E::is_unverifiable(error)),
+            };
+            let judged = judged.map_err(|error| failed(&error))?;
             evaluation.append(judged);
             packed.extend(made.kernels().map(|kernel| kernel.map(PackedFigures::of)));
         }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use sparserl_core::decode::CostChooser;
 use sparserl_core::kernel::Candidate;
@@ -33,6 +34,10 @@ const BROKEN: usize = 70; // uniform:7,30,10
 #[derive(Default)]
 struct Fake {
     evaluations: usize,
+    /// It fails each time.
+    is_gone: bool,
+    /// How long each evaluation takes.
+    takes: Duration,
 }
 
 fn timing(seconds: f64, cold: bool) -> Timing {
@@ -87,8 +92,9 @@ impl Evaluator for &mut Fake {
         programs: &[Candidate<'_, Cubin, RawKernel>],
     ) -> Result<Evaluation, Self::Error> {
         self.evaluations += 1;
+        thread::sleep(self.takes);
         let nnz = matrix.nnz();
-        if nnz == BROKEN {
+        if self.is_gone || nnz == BROKEN {
             return Err(Broken("the device is gone"));
         }
         let columns = programs.first().map_or(1, |p| p.operation().columns());
@@ -187,25 +193,28 @@ fn run_recorded(
     resume: bool,
     recorder: Option<Recorder>,
 ) -> (anyhow::Result<BenchResults>, Vec<String>) {
+    run_on(vec![fake], folder, settings, resume, recorder)
+}
+
+fn run_on(
+    fakes: Vec<&mut Fake>,
+    folder: &Path,
+    settings: Settings,
+    resume: bool,
+    recorder: Option<Recorder>,
+) -> (anyhow::Result<BenchResults>, Vec<String>) {
     let sources: Vec<MatrixSource> =
         settings.matrices.iter().flat_map(|m| MatrixSource::parse(m).unwrap()).collect();
+    let devices = vec![device(); fakes.len()];
     let store =
-        Store::open(folder, BenchResults::new(generator(), vec![device()], settings), resume)
-            .unwrap();
+        Store::open(folder, BenchResults::new(generator(), devices, settings), resume).unwrap();
     let lines = Mutex::new(Vec::new());
     let print = |line: &str| {
         lines.lock().unwrap().push(line.to_owned());
         Ok(())
     };
-    let results = measure(
-        &sources,
-        &OpenedPolicy::Cost(CostChooser),
-        vec![fake],
-        store,
-        recorder,
-        false,
-        &print,
-    );
+    let results =
+        measure(&sources, &OpenedPolicy::Cost(CostChooser), fakes, store, recorder, false, &print);
     (results, lines.into_inner().unwrap())
 }
 
@@ -414,6 +423,28 @@ fn what_cannot_be_measured_is_noted_and_tried_again() {
         let error = complete(&results, &out).unwrap_err().to_string();
         assert!(error.starts_with("4 matrices or cases were skipped; "), "{error}");
     }
+}
+
+#[test]
+fn a_gpu_that_is_gone_leaves_the_matrices_to_one_that_is_well() {
+    let names: Vec<String> = (5..25).map(|side| format!("stencil5:{side}x{side}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut gone = Fake { is_gone: true, ..Fake::default() };
+    let mut well = Fake { takes: Duration::from_millis(20), ..Fake::default() };
+    let place = tempfile::tempdir().unwrap();
+    let asked = settings(&names, &[spmv(Dtype::F32)]);
+    let (results, lines) = run_on(vec![&mut gone, &mut well], place.path(), asked, false, None);
+    let results = results.unwrap();
+    assert_eq!((gone.evaluations, results.skipped.len()), (2, 2));
+    assert_eq!(results.cases.len(), names.len() - 2);
+    let told = |line: &&String| line.ends_with("failed again and again: it is asked no more");
+    assert_eq!(lines.iter().filter(told).count(), 1, "{lines:?}");
+    // Where there is no other, all are tried.
+    let place = tempfile::tempdir().unwrap();
+    let mut gone = Fake { is_gone: true, ..Fake::default() };
+    let asked = settings(&names[..4], &[spmv(Dtype::F32)]);
+    let (results, _) = run_in(place.path(), asked, &mut gone, false);
+    assert_eq!((gone.evaluations, results.skipped.len()), (4, 4));
 }
 
 #[test]

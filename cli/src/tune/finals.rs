@@ -8,7 +8,7 @@ use sparserl_core::decode::{CostRanker, Decoding, Policy as _, PolicyInput, scor
 use sparserl_core::language::{Mask, Program};
 use sparserl_core::matrix::Scalar;
 use sparserl_core::outcome::{Evaluation, Outcome};
-use sparserl_core::pipeline::{Artefact, BATCH, Prediction};
+use sparserl_core::pipeline::{Artefact, BATCH, NoneRight, Prediction};
 use sparserl_core::results::{Opponents, ranking};
 use sparserl_core::search::Search;
 use sparserl_gpu::compile::nvrtc::Cubin;
@@ -49,7 +49,7 @@ impl<T: Scalar, E: Instrument> Laboratory<'_, T, E> {
             program: program.to_string(),
             outcome: outcome.clone(),
         };
-        let mut wrong = None;
+        let mut wrong = Vec::new();
         for winner in ranked.into_iter().filter_map(|index| finalists.get(index)) {
             let mut programs = vec![winner.clone()];
             programs.extend((first_pick != winner).then(|| first_pick.clone()));
@@ -58,7 +58,7 @@ impl<T: Scalar, E: Instrument> Laboratory<'_, T, E> {
             refuse_wrong(search, &programs, &evaluation.outcomes);
             // What is found wrong only now is no winner: the next one is.
             let Some(artefact) = artefact else {
-                wrong = wrong.or(evaluation.outcomes.into_iter().next());
+                wrong.extend(evaluation.outcomes.into_iter().next());
                 continue;
             };
             let [of_winner, ..] = &*evaluation.outcomes else { continue };
@@ -80,10 +80,8 @@ impl<T: Scalar, E: Instrument> Laboratory<'_, T, E> {
             };
             return Ok(Finals { artefact, result });
         }
-        match wrong.as_ref().or(chosen_from.outcomes.first()) {
-            Some(first) => {
-                bail!("none of {} finalists is right; the first {first}", finalists.len())
-            }
+        match NoneRight::of(wrong.iter().chain(&chosen_from.outcomes)) {
+            Some(none) => bail!(NoneRight { tried: finalists.len(), ..none }),
             None => bail!("the search found no program (a defect of SparseRL)"),
         }
     }

@@ -40,8 +40,8 @@ pub(super) struct TuneFolder {
 
 impl TuneFolder {
     /// What an earlier run left; `None` where there is none. Refuses a folder that is something
-    /// else.
-    pub(super) fn look(path: &Path) -> anyhow::Result<Option<TuneRecord>> {
+    /// else, or whose kernel was edited, where such are kept.
+    pub(super) fn look(path: &Path, edited: Edited) -> anyhow::Result<Option<TuneRecord>> {
         let shown = path.display();
         match fs::read_dir(path).map(|mut entries| entries.next().is_none()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -55,7 +55,7 @@ impl TuneFolder {
             Ok(false) => {}
         }
         // What cannot be written in the end is refused now.
-        OutputFolder::check(&path.join(KERNEL), Edited::Keep)?;
+        OutputFolder::check(&path.join(KERNEL), edited)?;
         let record = path.join(RECORD);
         let text = match whole_file::read(&record) {
             // Killed before it wrote anything.
@@ -79,10 +79,15 @@ impl TuneFolder {
     }
 
     /// Takes the folder, and makes it where there is none.
-    pub(super) fn open(path: &Path, case: &Case, seed: u64) -> anyhow::Result<(Self, TuneRecord)> {
+    pub(super) fn open(
+        path: &Path,
+        edited: Edited,
+        case: &Case,
+        seed: u64,
+    ) -> anyhow::Result<(Self, TuneRecord)> {
         let shown = path.display();
         let earlier = || {
-            let earlier = Self::look(path)?;
+            let earlier = Self::look(path, edited)?;
             if let Some(difference) = earlier.as_ref().and_then(|record| record.difference(case)) {
                 bail!("{shown}: is of {difference}; choose another folder with --output");
             }

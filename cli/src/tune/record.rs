@@ -62,7 +62,7 @@ pub(super) struct CurvePoint {
 /// What the kernel that was written is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct TuneResult {
-    /// Folder of its files, beside this one.
+    /// Folder of its files, beside this file.
     pub(super) kernel: String,
     /// It, measured by a process of its own after it was chosen.
     pub(super) winner: TimedProgram,

@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::fs;
+use std::process::ExitCode;
 use std::rc::Rc;
 
 use sparserl_core::decode::{CostChooser, is_offered};
@@ -26,6 +27,7 @@ use sparserl_onnx_models::OpenedPolicy;
 use super::record::{FORMAT, TuneRecord, TuneResult};
 use super::*;
 use crate::args::StoreChoice;
+use crate::ending;
 use crate::instrument::Broken;
 
 mod processes;
@@ -42,6 +44,8 @@ struct Fake {
     wrong_below: f64,
     /// The process from which on it judges everything wrong.
     wrong_from: u32,
+    /// The process from which on nothing launches.
+    refused_from: u32,
 }
 
 struct Asked {
@@ -53,13 +57,18 @@ struct Asked {
 impl Fake {
     fn new() -> Self {
         let (process, asked) = (0, Rc::default());
-        let (fails_in, wrong_below, wrong_from) = (0, 0.0, u32::MAX);
-        Self { protocol: Protocol::full(), process, asked, fails_in, wrong_below, wrong_from }
+        let (fails_in, wrong_below) = (0, 0.0);
+        let (wrong_from, refused_from) = (u32::MAX, u32::MAX);
+        let protocol = Protocol::full();
+        Self { protocol, process, asked, fails_in, wrong_below, wrong_from, refused_from }
     }
 
     fn outcome(&self, program: &Program) -> Outcome {
         let seconds = seconds(program);
         let is_close = self.protocol == Protocol::full();
+        if self.process >= self.refused_from {
+            return Outcome::LaunchFailed { reason: "no memory".to_owned() };
+        }
         if self.process >= self.wrong_from || is_close && seconds < self.wrong_below {
             let reason = "off".to_owned();
             return Outcome::WrongResult { violation: Violation::Inexact, reason };
@@ -172,15 +181,19 @@ struct Asking {
     matrix: Csr<f64>,
     task: Task,
     regime: Regime,
+    edited: Edited,
     store: Option<PathBuf>,
     fake: Fake,
+    /// What happens when the search has ended.
+    meanwhile: Rc<dyn Fn()>,
 }
 
 impl Asking {
     fn at(output: PathBuf) -> Self {
         let task = Task::new(Operation::SpMV, Dtype::F64);
         let (matrix, regime, fake) = (matrix(), Regime::Cold, Fake::new());
-        Self { output, matrix, task, regime, store: None, fake }
+        let (edited, meanwhile) = (Edited::Keep, Rc::new(|| ()));
+        Self { output, matrix, task, regime, edited, store: None, fake, meanwhile }
     }
 
     fn case(&self) -> Case {
@@ -201,6 +214,7 @@ impl Asking {
             policy: OpenedPolicy::Cost(CostChooser),
             seed: 1,
             output: self.output.clone(),
+            edited: self.edited,
             store: WinnerStore::choose(choice)?,
             packed: false,
             notes: Vec::new(),
@@ -209,8 +223,9 @@ impl Asking {
         let done = Cell::new(0);
         let limits = Limits {
             is_over: &mut |_| done.get() >= rounds,
-            observe: &mut |stage| {
-                done.set(done.get() + u32::from(matches!(stage, Stage::Search(..))));
+            observe: &mut |stage| match stage {
+                Stage::Search(..) => done.set(done.get() + 1),
+                Stage::Finals => (self.meanwhile)(),
             },
         };
         let mut fake = self.fake.clone();
@@ -341,14 +356,71 @@ fn what_is_wrong_when_it_is_measured_once_more_is_recorded_though_no_finalist_is
     let mut asking = Asking::at(place.path().join("out"));
     // The process of the winner, which is measured last.
     asking.fake.wrong_from = before.fake.asked.borrow().last().unwrap().process;
-    let error = asking.run(5).map(|_| ()).unwrap_err().to_string();
-    let expected = format!("none of {} finalists is right; the first", finalists.len());
-    assert!(error.starts_with(&expected), "{error}");
+    let error = asking.run(5).map(|_| ()).unwrap_err();
+    let count = finalists.len();
+    let expected = format!(
+        "none of {count} candidates was found right; the first: it is wrong (inexact): off"
+    );
+    assert_eq!(error.to_string(), expected);
+    assert_eq!(ending::code(&error), ExitCode::from(1));
     assert!(!asking.output.join("kernel").exists());
     asking.fake = Fake::new();
     let after = asking.run(0).unwrap().record.result.unwrap();
     let was_tried = |program: &String| finalists.iter().any(|one| one.program == *program);
     assert!(!was_tried(&after.winner.program));
+}
+
+#[test]
+fn finalists_that_do_not_launch_are_not_called_wrong() {
+    let place = tempfile::tempdir().unwrap();
+    let mut asking = Asking::at(place.path().join("out"));
+    // The process of the finals.
+    asking.fake.refused_from = 1;
+    let error = asking.run(2).map(|_| ()).unwrap_err();
+    assert!(error.to_string().ends_with("it does not launch: no memory"), "{error}");
+    assert_eq!(ending::code(&error), ExitCode::from(3));
+}
+
+#[test]
+fn an_edited_kernel_is_refused_before_the_search_and_replaced_where_that_is_asked_for() {
+    let place = tempfile::tempdir().unwrap();
+    let mut asking = Asking::at(place.path().join("out"));
+    asking.run(1).unwrap();
+    let kernel = asking.output.join("kernel/kernel.cu");
+    let written = fs::read_to_string(&kernel).unwrap();
+    fs::write(&kernel, "years").unwrap();
+    asking.fake = Fake::new();
+    let error = asking.run(1).map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("was edited since it was written") && error.contains("--force"));
+    assert!(asking.fake.asked.borrow().is_empty(), "nothing is measured");
+    assert_eq!(fs::read_to_string(&kernel).unwrap(), "years");
+    asking.edited = Edited::Replace;
+    let summary = asking.run(0).unwrap().summary;
+    assert_eq!(summary.notes, [""; 0]);
+    assert_eq!(fs::read_to_string(&kernel).unwrap(), written);
+}
+
+#[test]
+fn a_kernel_that_is_edited_while_the_search_runs_is_kept_and_the_new_one_lies_beside_it() {
+    let place = tempfile::tempdir().unwrap();
+    let mut asking = Asking::at(place.path().join("out"));
+    asking.run(1).unwrap();
+    let edited = asking.output.join("kernel/kernel.cu");
+    let path = edited.clone();
+    asking.meanwhile = Rc::new(move || fs::write(&path, "years").unwrap());
+    let TuneSummary { summary, record } = asking.run(2).unwrap();
+    assert_eq!(fs::read_to_string(&edited).unwrap(), "years");
+    let beside = asking.output.join("kernel-2");
+    assert_eq!(summary.output, beside);
+    let [note] = summary.notes.as_slice() else { panic!("{:?}", summary.notes) };
+    let expected =
+        format!("the kernel is in {}, since {}: was edited", beside.display(), edited.display());
+    assert!(note.starts_with(&expected), "{note}");
+    assert_eq!(names(&asking.output), [".lock", "kernel", "kernel-2", "recordings", "tune.json"]);
+    let result = record.result.unwrap();
+    assert_eq!(result.kernel, "kernel-2");
+    assert_eq!(fs::read_to_string(beside.join("program.skl")).unwrap(), result.winner.program);
+    assert_eq!(asking.json().result, Some(result));
 }
 
 #[test]
@@ -372,7 +444,7 @@ fn another_case_is_refused_in_a_line_and_nothing_changes() {
     refused(&Asking { regime: Regime::Warm, ..same.clone() }, "cold times, not warm");
 
     let case = asking.case();
-    let (held, _) = TuneFolder::open(&asking.output, &case, 1).unwrap();
+    let (held, _) = TuneFolder::open(&asking.output, Edited::Keep, &case, 1).unwrap();
     let error = same.run(1).map(|_| ()).unwrap_err().to_string();
     assert!(error.contains("another run is at work"), "{error}");
     drop(held);
@@ -389,7 +461,7 @@ fn what_is_no_folder_of_a_search_is_refused_and_kept() {
     ] {
         let folder = tempfile::tempdir_in(place.path()).unwrap();
         fs::write(folder.path().join(name), text).unwrap();
-        let error = TuneFolder::look(folder.path()).unwrap_err().to_string();
+        let error = TuneFolder::look(folder.path(), Edited::Keep).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
         assert_eq!(error.lines().count(), 1, "{error}");
         assert_eq!(names(folder.path()), [name]);
@@ -397,13 +469,13 @@ fn what_is_no_folder_of_a_search_is_refused_and_kept() {
     let asking = Asking::at(place.path().join("out"));
     asking.run(1).unwrap();
     fs::write(asking.output.join("kernel/notes.txt"), "years").unwrap();
-    let error = TuneFolder::look(&asking.output).unwrap_err().to_string();
+    let error = TuneFolder::look(&asking.output, Edited::Keep).unwrap_err().to_string();
     assert!(error.contains("kernel: holds notes.txt, "), "{error}");
     let file = place.path().join("file");
     fs::write(&file, "").unwrap();
-    let error = TuneFolder::look(&file).unwrap_err().to_string();
+    let error = TuneFolder::look(&file, Edited::Keep).unwrap_err().to_string();
     assert!(error.contains("is not a folder"), "{error}");
-    assert_eq!(TuneFolder::look(&place.path().join("none")).unwrap(), None);
+    assert_eq!(TuneFolder::look(&place.path().join("none"), Edited::Keep).unwrap(), None);
 }
 
 #[test]

@@ -12,8 +12,8 @@ use sparserl_core::task::Task;
 use sparserl_gpu::run::device::DeviceFacts;
 use sparserl_gpu::worker::Protocol;
 
+use crate::args::OpponentArgs;
 use crate::kernel_file::Kind;
-
 use crate::summary::size;
 use crate::text::{self, time, times};
 
@@ -117,7 +117,9 @@ impl fmt::Display for Report {
         for baseline in &self.baselines {
             if let Err(reason) = &baseline.timing {
                 let Baseline { library, algorithm, .. } = baseline;
-                writeln!(f, "not run    {library} {algorithm}: {reason}")?;
+                write!(f, "not run    {library} {algorithm}: {reason}")?;
+                let hint = OpponentArgs::hint(reason).map(|hint| format!("; {hint}"));
+                writeln!(f, "{}", hint.unwrap_or_default())?;
             }
         }
         if self.right && self.baselines.is_empty() {

@@ -69,6 +69,14 @@ fn a_right_program_is_measured_beside_the_library() {
 }
 
 #[test]
+fn where_there_is_no_library_the_option_that_names_one_is_said() {
+    let not_run = "no cuSPARSE: it is not there; say where one is";
+    let judge = || Ok(FakeJudge { not_run, ..FakeJudge::new() });
+    let text = verify_with(&folder(), "a.skl", judge).unwrap().to_string();
+    assert!(text.contains("say where one is; --cusparse PATH names one\n"), "{text}");
+}
+
+#[test]
 fn cuda_is_judged_for_what_was_asked() {
     let folder = folder();
     let report = verify_with(&folder, "40.cu --op spmm --cols 8", || Ok(FakeJudge::new()));

@@ -65,7 +65,43 @@ fn what_may_have_no_end_is_refused_or_bounded() {
     assert_eq!(long.code, Some(3), "{}", long.stderr);
     let start = "error: -: holds or decompresses to more than 1048576 bytes";
     assert!(long.stderr.starts_with(start), "{}", long.stderr);
+    assert!(
+        long.stderr.ends_with("or raise the limit; --memory BYTES raises it\n"),
+        "{}",
+        long.stderr
+    );
     assert_eq!(place.names(""), ["long", "zero.mtx"]);
+}
+
+#[test]
+fn what_has_a_file_read_is_said_by_the_commands_that_have_it() {
+    let place = Place::new();
+    let files = concat!(env!("CARGO_MANIFEST_DIR"), "/../core/tests/files");
+    for command in ["gen", "inspect"] {
+        let error = place.fail(&format!("{command} {files}/several.tar.gz"));
+        let says = "a.mtx, b.mtx; choose one, or unpack it; --member NAME chooses";
+        assert!(error.ends_with(says), "{error}");
+        let error = place.fail(&format!("{command} {files}/stencil.npz --member a.mtx"));
+        let says = "is no archive, so that it has no `a.mtx`; leave --member out";
+        assert!(error.ends_with(says), "{error}");
+        let error = place.fail(&format!("{command} {files}/stencil.tar.gz --memory 64"));
+        assert!(error.ends_with("or raise the limit; --memory BYTES raises it"), "{error}");
+    }
+}
+
+#[test]
+fn a_search_refuses_an_edited_kernel_by_an_option_that_it_has() {
+    let place = Place::new();
+    let beam = matrix("beam.mtx");
+    place.run(&format!("gen {beam} --no-compile -o out/kernel"));
+    fs::write(place.path("out/kernel/kernel.cu"), "edited").unwrap();
+    let error = place.fail(&format!("tune {beam} -o out"));
+    assert!(error.contains("out/kernel/kernel.cu: was edited"), "{error}");
+    assert!(error.ends_with("or give --force to replace it"), "{error}");
+    // It has none of the other files of a search.
+    let error = place.fail(&format!("tune {beam} -o out --force"));
+    assert!(error.contains("out: holds other files (no tune.json of ours)"), "{error}");
+    assert_eq!(place.text("out/kernel/kernel.cu"), "edited");
 }
 
 #[test]

@@ -82,7 +82,10 @@ fn what_is_no_policy_or_no_engine_is_refused_in_one_line_and_nothing_is_written(
         ("--policy mixed", "`mixed` is no policy of SparseRL, or damaged: decoder.onnx: "),
         ("--policy cost --ep cuda", "the cost model is no network"),
         ("--onnxruntime absent.so", "ONNX Runtime `absent.so` is not usable"),
-        ("--ep cuda", "--ep cuda needs ONNX Runtime"),
+        (
+            "--ep cuda",
+            "`cuda` needs ONNX Runtime: name its library, or set ORT_DYLIB_PATH to it; --onn",
+        ),
     ] {
         let error = place.fail(&format!("{gen_beam} {options}"));
         assert!(error.contains(expected), "{options}: {error}");

@@ -69,8 +69,8 @@ pub enum MatrixFileErrorKind {
     /// There is no matrix in the archive.
     #[error("holds no file that is called as matrices are (*.mtx, *.rb, …)")]
     NoMember,
-    /// There are several, and none is called like the archive.
-    #[error("holds several matrices: {names}; name one with --member")]
+    /// There are several, and none is called like the archive: [`Options::member`] names one.
+    #[error("holds several matrices: {names}; choose one, or unpack it")]
     SeveralMembers {
         /// Their names.
         names: String,
@@ -83,8 +83,8 @@ pub enum MatrixFileErrorKind {
         /// Names of those that are there.
         names: String,
     },
-    /// A member was asked for, and there are none.
-    #[error("is no archive, so that it has no `{asked}`; leave --member out")]
+    /// A member was asked for ([`Options::member`]), and there are none.
+    #[error("is no archive, so that it has no `{asked}`")]
     NoArchive {
         /// What was asked for.
         asked: String,
@@ -103,8 +103,7 @@ pub enum MatrixFileErrorKind {
     },
     /// The text is longer than [`Limits`] allow.
     #[error(
-        "holds or decompresses to more than {limit} bytes; if it is genuine, decompress it first or raise the limit \
-         (--memory)"
+        "holds or decompresses to more than {limit} bytes; if it is genuine, decompress it first or raise the limit"
     )]
     TooLong {
         /// The limit that was exceeded.
@@ -121,10 +120,8 @@ pub enum MatrixFileErrorKind {
         /// Bytes that they take at the very most.
         most: u64,
     },
-    /// The system has not so much memory.
-    #[error(
-        "does not fit into the memory that there is; take a smaller matrix or raise the limit (--memory)"
-    )]
+    /// It takes more memory than the system has, or than [`Limits`] allow.
+    #[error("does not fit into the memory that there is; take a smaller matrix or raise the limit")]
     Memory,
     /// The text is not a readable Matrix Market file.
     #[error("{0}")]

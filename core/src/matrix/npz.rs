@@ -47,9 +47,7 @@ pub enum NpzError {
         reason: String,
     },
     /// The arrays decompress to more than is allowed.
-    #[error(
-        "decompresses to more than {limit} bytes; if it is genuine, raise the limit (--memory)"
-    )]
+    #[error("decompresses to more than {limit} bytes; if it is genuine, raise the limit")]
     TooLong {
         /// The limit that was exceeded.
         limit: u64,

@@ -1,13 +1,12 @@
 //! Candidates are made and judged, as far as a budget goes.
 
-use alloc::string::ToString;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::PipelineError;
 use super::make::Maker;
 use super::specialise::{Beside, specialise};
+use super::{NoneRight, PipelineError};
 use crate::codegen::{CudaSource, Launch};
 use crate::decode::Choice;
 use crate::kernel::{Compiler, Kernel, SharedCompiler};
@@ -108,9 +107,8 @@ impl<C: Clone + Send + Sync> Measured<C> {
         if self.outcomes().any(Outcome::is_right) {
             return Ok(());
         }
-        let mut outcomes = self.outcomes();
-        let first = outcomes.next().ok_or(PipelineError::NoProgram)?.to_string();
-        Err(PipelineError::NoneRight { tried: 1 + outcomes.count(), first })
+        let none = NoneRight::of(self.outcomes());
+        Err(none.map_or(PipelineError::NoProgram, PipelineError::NoneRight))
     }
 
     fn batch<T, K, E, X>(

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use alloc::string::String;
 use alloc::sync::{Arc, Weak};
 use core::convert::Infallible;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

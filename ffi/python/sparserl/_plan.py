@@ -448,30 +448,36 @@ def plan(A, op="spmv", cols=None, *, dense=None, context=None, **options):
     row. With `op="spmm"` the products are with dense matrices of `cols` columns, which lie as `dense` says:
     "row-major" without gaps (the default), "strided", with gaps between rows, or "column-major".
 
-    On a GPU it is there as soon as plain CSR is compiled; a better kernel takes its place when it is
-    found in the background. Without a GPU all is done when this returns, and products are computed on
-    the host by SciPy, with an epilogue if it is a ready one. The GPU is the one of the arrays, that of the
-    context, or the first.
+    On a GPU it is there as soon as plain CSR is compiled, which `sparserl.compile_ahead` does before; a better
+    kernel takes its place when it is found in the background. Without a GPU all is done when this returns, and
+    products are computed on the host by SciPy, with an epilogue if it is a ready one. The GPU is the one of the
+    arrays, that of the context, or the first.
 
     The options are those of the header (SPARSERL_OPTION_...) in lower case: `expected_calls`, `measure`,
     `deadline`, `memory_limit`, `deterministic`, `values_variable`, `transpose_too`, `epilogue`,
     `epilogue_source`, `epilogue_user`, `check_pointers`.
     """
-    if (op, cols is None) not in (("spmv", True), ("spmm", False)):
-        raise ValueError(f"op={op!r}, cols={cols!r}: expected op='spmv', or op='spmm' and a number of columns")
-    if cols is not None:
-        options["columns"] = cols
-    if dense is not None:
-        numbers = {order: number for number, order in ORDERS.items()}
-        if dense not in numbers:
-            raise ValueError(f"dense={dense!r}: expected {' or '.join(map(repr, numbers))}")
-        options["dense"] = numbers[dense]
+    options = options_of(op, cols, dense, options)
 
     def make(context, matrix):
         with Options(options) as given:
             return create(library.sparserl_plan_create, context, matrix, given)
 
     return _made(A, context, make)
+
+
+def options_of(op, cols, dense, options):
+    """The options of the header for what a plan is to compute."""
+    if (op, cols is None) not in (("spmv", True), ("spmm", False)):
+        raise ValueError(f"op={op!r}, cols={cols!r}: expected op='spmv', or op='spmm' and a number of columns")
+    if cols is not None:
+        options = {**options, "columns": cols}
+    if dense is not None:
+        numbers = {order: number for number, order in ORDERS.items()}
+        if dense not in numbers:
+            raise ValueError(f"dense={dense!r}: expected {' or '.join(map(repr, numbers))}")
+        options = {**options, "dense": numbers[dense]}
+    return options
 
 
 def load(path, A, *, context=None, memory_limit=None, check_pointers=None):
@@ -485,11 +491,9 @@ def load(path, A, *, context=None, memory_limit=None, check_pointers=None):
 
 
 def _made(A, context, make):
-    if not isinstance(context, _context.Context | None):
-        raise TypeError(f"context is {context!r}: expected a sparserl.Context")
+    _context.check_kind(context)
     matrix = _matrix.Matrix(A)
-    context = context or _context.default(matrix.device)
-    context.check_process()
+    context = _context.of(context, matrix.device)
     copy = matrix.copy_into(context)
     try:
         number = make(context.handle, copy)

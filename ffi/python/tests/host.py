@@ -442,6 +442,28 @@ class Plans(unittest.TestCase):
             self.refused(Status.FILE, "no plan of SparseRL", sparserl.load, path, A, context=CONTEXT)
             self.refused(Status.FILE, "cannot be written", plan.save, Path(folder) / "no" / "a.plan")
 
+    def test_compiled_ahead(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with sparserl.Context(device=-1, policy="cost", cache_folder=folder) as context:
+                # Of one column vectors are no wider than an element.
+                kernels = sparserl.compile_ahead(numpy.float32, op="spmm", cols=1, context=context)
+                kept = sorted(Path(folder).rglob("*.cubin"))
+                self.assertEqual(len(kept), kernels)
+                self.assertGreaterEqual(kernels, 28)
+                for dtype in ("float32", numpy.dtype("f4"), "f4"):
+                    self.assertEqual(sparserl.compile_ahead(dtype, "spmm", 1, context=context), kernels)
+                sparserl.plan(A.astype("f4"), op="spmm", cols=1, context=context, expected_calls=0).close()
+                self.assertEqual(sorted(Path(folder).rglob("*.cubin")), kept)
+        for dtype in (numpy.int32, "f16 or so", None, 8):
+            with self.assertRaisesRegex(TypeError, "expected float16, bfloat16, float32 or float64"):
+                sparserl.compile_ahead(dtype, context=CONTEXT)
+        with self.assertRaisesRegex(TypeError, "expected a sparserl.Context"):
+            sparserl.compile_ahead("f4", context=1)
+        with self.assertRaisesRegex(ValueError, "expected op='spmv'"):
+            sparserl.compile_ahead("f4", cols=3, context=CONTEXT)
+        self.refused(Status.INVALID_ARGUMENT, "no epilogue none", sparserl.compile_ahead, "f4", context=CONTEXT,
+                     epilogue="none")
+
     def refused(self, status, text, act, *arguments, **options):
         with self.assertRaises(sparserl.Error) as caught:
             act(*arguments, **options)

@@ -109,6 +109,8 @@ static sparserl_status (*const context_destroy)(sparserl_context *) = sparserl_c
 static sparserl_status (*const matrix_create)(sparserl_context *, const sparserl_csr *,
                                               sparserl_matrix **) = sparserl_matrix_create;
 static sparserl_status (*const matrix_destroy)(sparserl_matrix *) = sparserl_matrix_destroy;
+static sparserl_status (*const compile_ahead)(sparserl_context *, int32_t, const sparserl_options *,
+                                              int64_t *) = sparserl_compile_ahead;
 static sparserl_status (*const plan_create)(sparserl_context *, sparserl_matrix *, const sparserl_options *,
                                             sparserl_plan **) = sparserl_plan_create;
 static sparserl_status (*const plan_wait)(sparserl_plan *) = sparserl_plan_wait;
@@ -136,8 +138,8 @@ static sparserl_status (*const plan_load_with_options)(sparserl_context *, spars
 
 int main(void) {
   const int are_there = version && status_text && last_error && options_create && options_set && options_destroy &&
-                        context_create && context_destroy && matrix_create && matrix_destroy && plan_create &&
-                        plan_wait && plan_destroy && execute && execute_op && execute_matrices &&
+                        context_create && context_destroy && matrix_create && matrix_destroy &&
+                        compile_ahead && plan_create && plan_wait && plan_destroy && execute && execute_op && execute_matrices &&
                         plan_set_workspace && plan_update_values && plan_text && plan_number && plan_save &&
                         plan_load && plan_load_with_options;
   return are_there ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -150,6 +150,32 @@ static void handles(void) {
   OK(sparserl_options_destroy(options));
 }
 
+static void ahead(void) {
+  sparserl_options *options = NULL;
+  sparserl_context *gone = open_without_device();
+  int64_t kernels = 7;
+  OK(sparserl_context_destroy(gone));
+  FAILS(sparserl_compile_ahead(NULL, SPARSERL_F64, NULL, &kernels), SPARSERL_NULL_POINTER, "context is NULL");
+  FAILS(sparserl_compile_ahead(context, SPARSERL_F64, NULL, NULL), SPARSERL_NULL_POINTER, "num_kernels is NULL");
+  FAILS(sparserl_compile_ahead(gone, SPARSERL_F64, NULL, &kernels), SPARSERL_INVALID_HANDLE, "was destroyed");
+  FAILS(sparserl_compile_ahead(context, 9, NULL, &kernels), SPARSERL_INVALID_ARGUMENT, "value_type is 9");
+  FAILS(sparserl_compile_ahead(context, SPARSERL_F64, (const sparserl_options *)(void *)context, &kernels),
+        SPARSERL_INVALID_HANDLE, "options: this is a handle of a context");
+  OK(sparserl_options_create(&options));
+  set_text(options, SPARSERL_OPTION_EPILOGUE, "none of these");
+  FAILS(sparserl_compile_ahead(context, SPARSERL_F64, options, &kernels), SPARSERL_INVALID_ARGUMENT,
+        "there is no epilogue none of these");
+  set_text(options, SPARSERL_OPTION_EPILOGUE, "");
+  set_text(options, SPARSERL_OPTION_EPILOGUE_SOURCE, "no CUDA");
+  FAILS(sparserl_compile_ahead(context, SPARSERL_F64, options, &kernels), SPARSERL_EPILOGUE,
+        "the epilogue is refused");
+  set_text(options, SPARSERL_OPTION_POLICY, "cost");
+  FAILS(sparserl_compile_ahead(context, SPARSERL_F64, options, &kernels), SPARSERL_INVALID_ARGUMENT,
+        "is an option of a context");
+  OK(sparserl_options_destroy(options));
+  REQUIRE(kernels == 7);
+}
+
 static void options(void) {
   sparserl_options *options = NULL;
   sparserl_context *made = NULL;
@@ -220,6 +246,7 @@ int main(void) {
   matrices();
   from_1();
   handles();
+  ahead();
   options();
   OK(sparserl_context_destroy(context));
   FAILS(sparserl_context_destroy(context), SPARSERL_INVALID_HANDLE, "context: this handle was destroyed");

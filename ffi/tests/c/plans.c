@@ -215,6 +215,27 @@ static void uneven(sparserl_context *context) {
   free_grid(&g);
 }
 
+/* A merge path whose sums between tiles take more than a workspace may have is not one to begin with. */
+static void many_columns(sparserl_context *context) {
+  struct grid g = make_arrow(800000, 800000);
+  sparserl_options *options = NULL;
+  sparserl_matrix *matrix = NULL;
+  const uint64_t columns[] = {16384, 32768};
+  OK(sparserl_matrix_create(context, &g.csr, &matrix));
+  for (int i = 0; i < 2; ++i) {
+    sparserl_plan *plan = NULL;
+    OK(sparserl_options_create(&options));
+    set_calls(options, 0);
+    OK(sparserl_options_set(options, SPARSERL_OPTION_COLUMNS, &columns[i], sizeof *columns));
+    OK(sparserl_plan_create(context, matrix, options, &plan));
+    REQUIRE(text_has(plan, SPARSERL_OP_NONE, SPARSERL_TEXT_PROGRAM, i ? "keep csr" : "keep merge"));
+    OK(sparserl_plan_destroy(plan));
+    OK(sparserl_options_destroy(options));
+  }
+  OK(sparserl_matrix_destroy(matrix));
+  free_grid(&g);
+}
+
 int main(int count, char **arguments) {
   REQUIRE(count == 2 && sparserl_version() >= 0);
   struct grid g = make_grid(30);
@@ -222,6 +243,7 @@ int main(int count, char **arguments) {
   searched(context, &g, arguments[1]);
   at_once(context, &g);
   uneven(context);
+  many_columns(context);
   OK(sparserl_context_destroy(context));
   free_grid(&g);
   return EXIT_SUCCESS;

@@ -33,6 +33,7 @@ use std::sync::Arc;
 
 use sparserl_core::task::Operation;
 
+use super::NO_CUSPARSE;
 use crate::run::device::{Device, DeviceError, Stream};
 use library::Functions;
 use offer::SpMvOpFunctions;
@@ -116,7 +117,7 @@ impl Drop for Cusparse {
 pub(crate) enum CusparseError {
     /// The library is not there, or does not load.
     #[error(
-        "no cuSPARSE: {reason}; install CUDA's toolkit and put its lib64 into LD_LIBRARY_PATH, or name one with --cusparse"
+        "{NO_CUSPARSE}: {reason}; install CUDA's toolkit and put its lib64 into LD_LIBRARY_PATH, or say where one is"
     )]
     NotFound {
         /// The loader's.

@@ -6,7 +6,7 @@ use std::time::Instant;
 use rayon::prelude::*;
 use sparserl_core::matrix::{CsrView, Scalar};
 use sparserl_core::outcome::{Outcome, Verification};
-use sparserl_core::pipeline::{Check, Ranked, Taken};
+use sparserl_core::pipeline::{Check, NoneRight, Ranked, Taken};
 use sparserl_core::task::Operation;
 
 use super::ground::{DEFAULT_SAMPLE, Emulated, Extent, Ground, GroundError};
@@ -113,20 +113,8 @@ impl<T: Scalar> Check<Cubin> for Checker<'_, T> {
     }
 }
 
-/// There are candidates, and none can be taken.
-#[derive(Debug, thiserror::Error)]
-#[error("none of {tried} candidates was found right; the first: {first}")]
-pub struct NoneRight {
-    /// How many there are.
-    tried: usize,
-    /// What became of the first.
-    first: String,
-    /// Whether any of them is known to be wrong.
-    pub is_wrong: bool,
-}
-
 /// Takes the first `wanted` candidates that are right, or as many as there are. What has no kernel
-/// is as wrong as what is judged wrong; one that the judge fails on is `unjudged`.
+/// is taken as little as what is judged wrong; one that the judge fails on is `unjudged`.
 fn first_right<C: Send, E: fmt::Display + Send>(
     candidates: impl IntoIterator<Item = Result<C, Outcome>>,
     wanted: usize,
@@ -154,9 +142,9 @@ fn first_right<C: Send, E: fmt::Display + Send>(
             let (candidate, emulated) = match judged {
                 Ok(judged) => judged,
                 Err(outcome) => {
-                    let text = in_a_sentence(&outcome);
+                    let text = outcome.sentence();
                     notes.push(format!("candidate {tried} is not written: {text}"));
-                    is_wrong = true;
+                    is_wrong |= outcome.is_wrong();
                     first_fault = first_fault.or(Some(text));
                     continue;
                 }
@@ -168,7 +156,7 @@ fn first_right<C: Send, E: fmt::Display + Send>(
                         continue;
                     }
                     outcome => {
-                        let text = format!("emulated on {extent} {}", in_a_sentence(&outcome));
+                        let text = format!("emulated on {extent} {}", outcome.sentence());
                         notes.push(format!("candidate {tried} is not written: {text}"));
                         is_wrong = true;
                         text
@@ -199,14 +187,6 @@ fn first_right<C: Send, E: fmt::Display + Send>(
     match first_fault {
         Some(first) if right.is_empty() => Err(NoneRight { tried, first, is_wrong }),
         _ => Ok(Right { candidates: right, notes }),
-    }
-}
-
-/// `it faults: …`
-fn in_a_sentence(outcome: &Outcome) -> String {
-    match outcome {
-        Outcome::WrongResult { .. } => format!("it is {outcome}"),
-        _ => format!("it {outcome}"),
     }
 }
 

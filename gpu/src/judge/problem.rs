@@ -60,7 +60,7 @@ pub(crate) enum ProblemError {
     Matrix(#[from] CsrError),
     /// Nothing could be told from results that may overflow.
     #[error(
-        "row {row} (from 0) may overflow in {dtype}: its values are too large to verify anything"
+        "row {row} (from 0) may be too large for {dtype}, so that nothing can be verified: scale the matrix down"
     )]
     Range {
         /// Row of the matrix.
@@ -362,7 +362,7 @@ mod tests {
         };
         assert!(check_range::<f32, f32>(matrix(1e30).view()).is_ok());
         let error = check_range::<f32, f32>(matrix(2e37).view()).unwrap_err();
-        assert!(error.to_string().contains("row 1 (from 0) may overflow in f32"), "{error}");
+        assert!(error.to_string().contains("row 1 (from 0) may be too large for f32"), "{error}");
         assert!(check_range::<f32, f64>(matrix(2e37).view()).is_ok());
         // Sums in half precision are of f32; that results fit is seen on the device.
         let half = matrix(6e4).cast::<half::f16>().unwrap();

@@ -86,7 +86,8 @@ pub(crate) enum Request {
     /// A matrix: row offsets, column indices and values as blobs. What was there of another is
     /// gone. Answered by `Done`.
     Matrix(MatrixHeader),
-    /// What kernels compute from now on; its precision has the matrix's type. Answered by `Done`.
+    /// What kernels compute from now on; its precision has the matrix's type. Answered by `Done`,
+    /// `Unverifiable` or `NoMemory`.
     Task(Task),
     /// Kernels; the bytes of new arrays and then of their cubins as blobs. Answered by `Done` when
     /// all is ready, by `Judged` for each, in their order, and then by `Evaluated`; between any of
@@ -127,9 +128,11 @@ pub(crate) enum Answer {
     Ready(Box<DeviceFacts>),
     /// What was sent was taken.
     Done,
-    /// The device or the memory does not allow it.
+    /// The device does not allow it.
     Unable { reason: String },
-    /// The device has no memory left for so many kernels.
+    /// Nothing can be verified on the matrix that was sent.
+    Unverifiable { reason: String },
+    /// The device has no memory left for so many kernels, or for the operands of the task.
     NoMemory { reason: String },
     /// The next kernel was checked, or all are being timed. Where that left the process in
     /// disorder, this is what became of the kernel, and the process ends.

@@ -15,7 +15,7 @@ use crate::candidate::executable::ArrayKey;
 use crate::compare::{Contest, Excluded, Opponent, Opponents};
 use crate::compile::nvrtc::{Cubin, CubinParts};
 use crate::isolate::Connection;
-use crate::judge::{Holdings, Oracle, Problem, Stopwatch};
+use crate::judge::{Holdings, Oracle, Problem, ProblemError, Stopwatch};
 use crate::run::device::{Device, DeviceError, DeviceFacts, Stream};
 use announcer::{Announcer, Lost};
 use judgement::{Judgement, Tools};
@@ -42,19 +42,34 @@ pub(crate) fn serve(ordinal: u32) -> io::Result<()> {
                     None => return Ok(()),
                 }
             }
-            Request::Oracle { cubin } => done(server.take_oracle(cubin, blobs)),
-            Request::Matrix(header) => done(server.take_matrix(&header, blobs)),
-            Request::Task(task) => done(server.take_task(task)),
+            Request::Oracle { cubin } => unable(server.take_oracle(cubin, blobs)),
+            Request::Matrix(header) => unable(server.take_matrix(&header, blobs)),
+            Request::Task(task) => match server.take_task(task) {
+                Ok(()) => Answer::Done,
+                Err(refusal) => refusal,
+            },
         };
         client.send(&answer, &[])?;
     }
     Ok(())
 }
 
-fn done(result: Result<(), String>) -> Answer {
-    match result {
+fn unable(taken: Result<(), String>) -> Answer {
+    match taken {
         Ok(()) => Answer::Done,
         Err(reason) => Answer::Unable { reason },
+    }
+}
+
+/// What is said of a task that kernels cannot be judged for.
+fn refused(error: &ProblemError) -> Answer {
+    match error {
+        ProblemError::Device(error) => Answer::failed(error),
+        // What is broken is the device, or what judges.
+        ProblemError::Oracle { .. } => Answer::Unable { reason: error.to_string() },
+        ProblemError::Range { .. } | ProblemError::Shape(_) | ProblemError::Matrix(_) => {
+            Answer::Unverifiable { reason: error.to_string() }
+        }
     }
 }
 
@@ -134,10 +149,11 @@ impl Server {
         Ok(())
     }
 
-    fn take_task(&mut self, task: Task) -> Result<(), String> {
+    /// Takes the operands' memory; the error is what is answered where that fails.
+    fn take_task(&mut self, task: Task) -> Result<(), Answer> {
         self.problem = None;
         let (Some(oracle), Some(matrix)) = (&self.oracle, &self.matrix) else {
-            return Err("no matrix was sent".to_owned());
+            return Err(Answer::Unable { reason: "no matrix was sent".to_owned() });
         };
         let (device, stream, seed) = (&self.device, &self.stream, fastrand::u64(..));
         let Task { operation, precision, .. } = task;
@@ -158,9 +174,12 @@ impl Server {
             (Matrix::BF16(host), Dtype::BF16, Dtype::BF16) => {
                 Problem::new(device, stream, oracle, host, operation, seed).map(AnyProblem::BF16)
             }
-            _ => return Err(format!("the matrix that was sent is none for {task}")),
+            _ => {
+                let reason = format!("the matrix that was sent is none for {task}");
+                return Err(Answer::Unable { reason });
+            }
         };
-        self.problem = Some(problem.map_err(|error| error.to_string())?);
+        self.problem = Some(problem.map_err(|error| refused(&error))?);
         Ok(())
     }
 

@@ -38,9 +38,15 @@ enum Script {
     HoldsOne,
     /// Leaves it alone, and has memory for none.
     HoldsNone,
+    /// Leaves it alone, and has memory for a task only before it has judged anything.
+    HoldsOneTask,
+    /// Leaves it alone, and has memory for no task.
+    HoldsNoTask,
+    /// Cannot verify anything of SpMM.
+    CannotVerify,
 }
 
-const SCRIPTS: [Script; 9] = [
+const SCRIPTS: [Script; 12] = [
     Script::DiesLoading,
     Script::DiesTiming,
     Script::LosesDevice,
@@ -50,6 +56,9 @@ const SCRIPTS: [Script; 9] = [
     Script::HangsInKernel,
     Script::HoldsOne,
     Script::HoldsNone,
+    Script::HoldsOneTask,
+    Script::HoldsNoTask,
+    Script::CannotVerify,
 ];
 
 #[test]
@@ -80,16 +89,28 @@ fn follow(script: Script, client: &mut Connection<Request, Answer>) {
     let mut judged = 0;
     while let Some((request, _)) = client.receive().unwrap() {
         let Request::Judge { kernels, excluded, .. } = request else {
-            client.send(&Answer::Done, &[]).unwrap();
+            let answer = match (request, script) {
+                (Request::Task(_), Script::HoldsOneTask) if judged > 0 => no_memory(),
+                (Request::Task(_), Script::HoldsNoTask) => no_memory(),
+                (Request::Task(task), Script::CannotVerify) if task.operation.columns() > 1 => {
+                    Answer::Unverifiable { reason: "row 3 may be too large".to_owned() }
+                }
+                _ => Answer::Done,
+            };
+            client.send(&answer, &[]).unwrap();
             continue;
         };
         let mut say = |answer| client.send(&answer, &[]).unwrap();
         let runs = match script {
             Script::Insists => true,
             Script::DiesAfter => !kernels.is_empty(),
-            Script::DiesInKernel | Script::HangsInKernel | Script::HoldsOne | Script::HoldsNone => {
-                false
-            }
+            Script::DiesInKernel
+            | Script::HangsInKernel
+            | Script::HoldsOne
+            | Script::HoldsNone
+            | Script::HoldsOneTask
+            | Script::HoldsNoTask
+            | Script::CannotVerify => false,
             _ => excluded.is_empty(),
         };
         if runs && script == Script::DiesLoading {
@@ -105,7 +126,7 @@ fn follow(script: Script, client: &mut Connection<Request, Answer>) {
         // It keeps the arrays of those that it has judged.
         judged += kernels.len();
         if judged > held {
-            say(Answer::failed(&DeviceError::OutOfMemory { bytes: 1 << 40 }));
+            say(no_memory());
             continue;
         }
         say(Answer::Done);
@@ -150,6 +171,10 @@ fn follow(script: Script, client: &mut Connection<Request, Answer>) {
     }
 }
 
+fn no_memory() -> Answer {
+    Answer::failed(&DeviceError::OutOfMemory { bytes: 1 << 40 })
+}
+
 fn cubin() -> Cubin {
     Cubin::new(CubinParts {
         bytes: vec![0; 8],
@@ -170,6 +195,14 @@ fn worker(script: Script) -> Worker {
 }
 
 fn judge(worker: &mut Worker, kernels: usize) -> Result<Evaluation, WorkerError> {
+    judge_for(worker, Operation::SpMV, kernels)
+}
+
+fn judge_for(
+    worker: &mut Worker,
+    operation: Operation,
+    kernels: usize,
+) -> Result<Evaluation, WorkerError> {
     let launch = LaunchTemplate {
         geometry: Geometry::linear(1, 32),
         parameters: Vec::new(),
@@ -179,7 +212,7 @@ fn judge(worker: &mut Worker, kernels: usize) -> Result<Evaluation, WorkerError>
     let executable = Executable { cubin: cubin(), launch, arrays: Vec::new() };
     let matrix = generate::stencil5(4, 4);
     let executables = vec![executable; kernels];
-    let task = Task::new(Operation::SpMV, Dtype::F64);
+    let task = Task::new(operation, Dtype::F64);
     let protocol = Protocol { deadline: Duration::from_secs(1), ..Protocol::full() };
     worker.judge(matrix.view(), task, &executables, &protocol)
 }
@@ -243,6 +276,36 @@ fn kernels_that_do_not_fit_together_are_judged_in_parts_and_those_that_do_not_al
     for outcome in evaluation.outcomes {
         let text = outcome.to_string();
         assert!(text.contains("no 1099511627776 bytes of memory left"), "{text}");
+    }
+}
+
+#[test]
+fn a_task_that_does_not_fit_beside_what_was_judged_before_has_a_new_process() {
+    let spmm = Operation::SpMM { columns: 128.try_into().unwrap() };
+    let mut roomy = worker(Script::HoldsOneTask);
+    for operation in [Operation::SpMV, spmm, Operation::SpMV] {
+        let evaluation = judge_for(&mut roomy, operation, 2).unwrap();
+        assert!(evaluation.outcomes.iter().all(Outcome::is_right), "{evaluation:?}");
+    }
+    let error = judge(&mut worker(Script::HoldsNoTask), 2).unwrap_err();
+    assert!(matches!(error, WorkerError::Unverifiable { .. }), "{error:?}");
+    assert!(error.to_string().contains("no 1099511627776 bytes of memory left"), "{error}");
+}
+
+#[test]
+fn a_process_that_cannot_verify_anything_of_a_task_goes_on_with_others() {
+    let mut worker = worker(Script::CannotVerify);
+    let spmm = Operation::SpMM { columns: 8.try_into().unwrap() };
+    for operation in [Operation::SpMV, spmm, Operation::SpMV] {
+        match judge_for(&mut worker, operation, 2) {
+            Ok(evaluation) => assert!(evaluation.outcomes.iter().all(Outcome::is_right)),
+            Err(error) => {
+                assert_eq!(operation, spmm);
+                assert!(matches!(error, WorkerError::Unverifiable { .. }), "{error:?}");
+                assert_eq!(error.to_string(), "row 3 may be too large");
+            }
+        }
+        assert!(worker.child.is_some());
     }
 }
 

@@ -8,13 +8,13 @@ use ort::session::builder::GraphOptimizationLevel;
 use ort::session::{HasSelectedOutputs, OutputSelector, RunOptions, Session, SessionInputValue};
 use ort::value::{Tensor, TensorRef};
 
-use super::{EngineError, Graph, Input, Shared, one_line};
+use super::{EngineError, ExecutionProvider, Graph, Input, Shared, one_line};
 
 /// ONNX Runtime as a library that was found at run time.
 #[derive(Clone, Debug)]
 pub struct OnnxRuntime {
     environment: Environment,
-    cuda: bool,
+    provider: ExecutionProvider,
 }
 
 /// The one library of this process: ONNX Runtime cannot be loaded twice, and where loading it has
@@ -42,7 +42,8 @@ impl OnnxRuntime {
         let (asked, environment) = LIBRARY.get_or_init(load);
         let reason = match environment {
             Ok(environment) if asked == library => {
-                return Ok(Self { environment: environment.clone(), cuda: false });
+                let (environment, provider) = (environment.clone(), ExecutionProvider::default());
+                return Ok(Self { environment, provider });
             }
             Ok(_) => format!("`{}` has been loaded already", asked.display()),
             Err(reason) if asked == library => reason.clone(),
@@ -51,14 +52,17 @@ impl OnnxRuntime {
         Err(EngineError::Absent { library: library.into(), reason })
     }
 
-    /// Runs models on the first CUDA device; opening one fails where that is not possible.
+    /// Runs models by this provider; opening one fails where that is not possible.
     #[must_use]
-    pub fn on_cuda(self) -> Self {
-        Self { cuda: true, ..self }
+    pub fn on(self, provider: ExecutionProvider) -> Self {
+        Self { provider, ..self }
     }
 
     pub(super) fn name(&self) -> &'static str {
-        if self.cuda { "ONNX Runtime (CUDA)" } else { "ONNX Runtime" }
+        match self.provider {
+            ExecutionProvider::Cpu => "ONNX Runtime",
+            ExecutionProvider::Cuda => "ONNX Runtime (CUDA)",
+        }
     }
 
     pub(super) fn open(
@@ -72,7 +76,7 @@ impl OnnxRuntime {
                 .with_optimization_level(GraphOptimizationLevel::All)?
                 // Steps are small: threads cost more than they give.
                 .with_intra_threads(1)?;
-            if self.cuda {
+            if self.provider == ExecutionProvider::Cuda {
                 // TF32 would change the fourth digit.
                 let provider = ort::ep::CUDA::default().with_tf32(false).build();
                 builder = builder.with_execution_providers([provider.error_on_failure()])?;

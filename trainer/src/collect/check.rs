@@ -103,9 +103,15 @@ impl<X: Experiment, E: Evaluator<Code: Clone + Send + Sync, Cuda: Sync>> Checker
                 // Whoever says what is right needs no code.
                 let maker =
                     Maker::new(matrix.view(), None::<&NoCompiler<E::Code>>, &|| Duration::ZERO);
-                let evaluation = maker.judge(programs, &mut **evaluator).map_err(|error| {
-                    failure = Some(error);
-                    Stopped::Over
+                let judged = maker.judge(programs, &mut **evaluator);
+                let evaluation = judged.map_err(|error| match error {
+                    JudgeError::Evaluator(error) if E::is_unverifiable(&error) => {
+                        Stopped::Unverifiable
+                    }
+                    error => {
+                        failure = Some(error);
+                        Stopped::Over
+                    }
                 })?;
                 collected.programs += programs.len() as u64;
                 let right = evaluation.outcomes.iter().filter(|outcome| outcome.is_right());
@@ -118,7 +124,7 @@ impl<X: Experiment, E: Evaluator<Code: Clone + Send + Sync, Cuda: Sync>> Checker
                 return Err(CheckError::Evaluator { recipe: recipe.to_string(), task, source });
             }
             match done {
-                Ok(()) | Err(Stopped::Over) => Ok(()),
+                Ok(()) | Err(Stopped::Over | Stopped::Unverifiable) => Ok(()),
                 Err(Stopped::Policy(error)) => Err(CollectError::from(error).into()),
                 Err(Stopped::Write { path, source }) => {
                     Err(CollectError::Write { path, source }.into())

@@ -8,6 +8,7 @@ use sparserl_core::matrix::{Csr, MatrixIdentity, Scalar};
 use sparserl_core::outcome::{Evaluation, Evaluator};
 use sparserl_core::pipeline::{Made, TOGETHER};
 use sparserl_core::results::ValueSource;
+use sparserl_core::task::Task;
 use sparserl_gpu::store::recording::{Context, Recorder};
 
 use super::{CollectError, Collected};
@@ -39,19 +40,20 @@ impl<E: Evaluator> Judge<E> {
         Self { evaluator, recorder, context, collected: Collected::default() }
     }
 
-    /// Judges and records programs, whose kernels are made.
+    /// Judges and records programs of a task, whose kernels are made.
     ///
     /// # Errors
     /// When the evaluator itself fails, or recordings cannot be written.
     pub(crate) fn judge<T: Scalar, K>(
         &mut self,
         subject: &Subject<T>,
-        programs: &[Program],
+        (task, programs): (Task, &[Program]),
         made: &Made<E::Code>,
     ) -> Result<Evaluation, CollectError<E::Error, K>> {
         let matrix = subject.matrix.view();
-        let evaluation =
-            made.judge(matrix, &mut self.evaluator).map_err(CollectError::Evaluator)?;
+        let evaluation = made.judge(matrix, &mut self.evaluator).map_err(|source| {
+            CollectError::Evaluator { matrix: subject.identity.name.clone(), task, source }
+        })?;
         self.context.value_source = subject.value_source;
         self.recorder.record::<T>(&subject.identity, programs, &evaluation, &self.context)?;
         self.collected.programs += programs.len() as u64;

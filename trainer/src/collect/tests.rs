@@ -5,10 +5,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
-use half::f16;
 use sparserl_core::codegen::CudaSource;
 use sparserl_core::kernel::Candidate;
-use sparserl_core::matrix::{CsrView, Offsets};
+use sparserl_core::matrix::CsrView;
 use sparserl_core::outcome::{Abilities, Evaluation, Measurement, Samples, Timing};
 use sparserl_core::results::ValueSource;
 use sparserl_gpu::compile::nvrtc::Version;
@@ -21,11 +20,16 @@ use crate::corpus::RealMatrices;
 use crate::proposals::Stratified;
 
 /// Finds every program right; the longer its text, the slower. Where it is mortal, it fails in
-/// its fifth judgement.
+/// its fifth judgement. Results of one type may be too large for it.
+#[derive(Default)]
 pub(crate) struct Fake {
     pub(crate) mortal: bool,
     pub(crate) judgements: u32,
+    pub(crate) too_large: Option<Dtype>,
 }
+
+/// Why it says nothing.
+const TOO_LARGE: &str = "too large";
 
 /// Compiles everything to nothing.
 pub(crate) struct FakeCompiler;
@@ -53,6 +57,9 @@ impl Evaluator for Fake {
         _: CsrView<'_, T>,
         candidates: &[Candidate<'_, (), Infallible>],
     ) -> Result<Evaluation, String> {
+        if self.too_large == Some(T::DTYPE) {
+            return Err(TOO_LARGE.to_owned());
+        }
         self.judgements += 1;
         if self.mortal && self.judgements == 5 {
             return Err("lost".to_owned());
@@ -65,6 +72,10 @@ impl Evaluator for Fake {
         };
         let outcomes = candidates.iter().map(outcome).collect();
         Ok(Evaluation { outcomes, baselines: vec![], copy_bandwidth: None })
+    }
+
+    fn is_unverifiable(error: &String) -> bool {
+        error == TOO_LARGE
     }
 }
 
@@ -96,18 +107,17 @@ pub(crate) fn context() -> Context {
 const LEASE: Duration = Duration::from_secs(600);
 
 fn run(folder: &Path, mortal: bool) -> Result<Collected, String> {
-    observed(folder, mortal, |_| {})
+    observed(folder, Fake { mortal, ..Fake::default() }, |_| {})
 }
 
 fn observed(
     folder: &Path,
-    mortal: bool,
+    fake: Fake,
     observe: impl FnMut(&Progress<'_>),
 ) -> Result<Collected, String> {
     let (collection, real) = (collection(), RealMatrices::none());
     let mut shards = Shards::open(&folder.join("shards"), collection.matrices, LEASE).unwrap();
     let recorder = Recorder::append_to(folder.join("recordings")).unwrap();
-    let fake = Fake { mortal, judgements: 0 };
     let outputs = (recorder, context());
     let recipes = Recipes::of_corpus(collection.corpus, collection.matrices, &real);
     let experiment = Stratified::new(&collection, Vec::new());
@@ -132,7 +142,11 @@ fn recorded(folder: &Path) -> Vec<(String, Task)> {
 #[test]
 fn a_lost_run_is_taken_up_where_it_stopped() {
     let folder = tempfile::tempdir().unwrap();
-    assert_eq!(run(folder.path(), true), Err("lost".to_owned()));
+    let error = run(folder.path(), true).unwrap_err();
+    // What was measured, and where.
+    let (task, recipe) = error.split_once(" on ").unwrap();
+    let recipe = recipe.strip_suffix(": lost").unwrap();
+    assert!(task.parse::<Task>().is_ok() && recipe.parse::<Recipe>().is_ok(), "{error}");
     let again = run(folder.path(), false).unwrap();
     assert!(again.matrices > 0 && again.programs == again.right);
     assert_eq!(run(folder.path(), false), Ok(Collected::default()));
@@ -184,7 +198,7 @@ fn a_process_that_collects() {
             std::process::abort();
         }
     };
-    observed(folder.as_ref(), false, observe).unwrap();
+    observed(folder.as_ref(), Fake::default(), observe).unwrap();
 }
 
 #[test]
@@ -221,20 +235,14 @@ fn what_a_lost_process_had_claimed_another_collects() {
 }
 
 #[test]
-fn a_task_is_left_out_where_its_results_may_overflow() {
-    let row = |values: Vec<f16>| {
-        let columns = (0..values.len() as u32).collect();
-        let offsets = Offsets::U32(vec![0, values.len() as u32]);
-        Csr::new(1, values.len(), offsets, columns, values).unwrap()
-    };
-    // As an LP has them: each is held in half precision, their sums are not.
-    let large = row(vec![f16::from_f32(30_000.0); 8]);
-    let long = row(vec![f16::ONE; 50_000]);
-    let task = "spmm 8 f16".parse().unwrap();
-    let is_met = |matrix: &Csr<f16>| {
-        let run = |_: &PolicyInput<'_>| Err::<(), ()>(());
-        for_each_task(matrix, &[task], Target::H200, run).is_err()
-    };
-    assert!(!is_met(&large));
-    assert!(is_met(&long));
+fn a_task_of_which_nothing_can_be_verified_is_passed_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let fake = Fake { too_large: Some(Dtype::BF16), ..Fake::default() };
+    let collected = observed(folder.path(), fake, |_| {}).unwrap();
+    assert_eq!(collected.matrices, 6);
+    let tasks: Vec<Task> = recorded(folder.path()).into_iter().map(|(_, task)| task).collect();
+    // Two tasks that hold, and for each what was drawn and what came of changing that.
+    assert_eq!(tasks.len(), 6 * 2 * 2);
+    assert!(tasks.iter().all(|task| task.precision.matrix() != Dtype::BF16));
+    assert_eq!(run(folder.path(), false), Ok(Collected::default()));
 }

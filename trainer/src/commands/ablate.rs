@@ -182,7 +182,7 @@ impl Ablate {
             return Ok(());
         }
         say(&format!("{name}, seed {seed}:"));
-        claim.renew_while(lease / 4, make)?;
+        claim.renew_while(make)?;
         drop(claim);
         let (table, _) = self.table(ablations)?;
         write_json(&self.output.join("table.json"), &table)

@@ -4,13 +4,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use clap::ValueEnum;
+use anyhow::anyhow;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 use sparserl_core::target::Target;
 use sparserl_gpu::emulated::{EmulationOptions, EmulatorEvaluator};
 use sparserl_gpu::evaluator::compile_pool;
 use sparserl_gpu::isolate::ServerCommand;
-use sparserl_onnx_models::{Engine, OnnxRuntime};
+use sparserl_onnx_models::{Engine, EngineError, ExecutionProvider};
 use sparserl_trainer::collect::{Collected, check};
 use sparserl_trainer::configuration::{self, Samples};
 use sparserl_trainer::corpus::Recipes;
@@ -34,21 +35,21 @@ pub(crate) struct PassAtK {
     /// Judge by emulation, without a GPU.
     #[arg(long)]
     emulate: bool,
-    /// Run exported policies in this library, libonnxruntime.so of version 1.24 or newer.
+    /// Run exported policies in this library, libonnxruntime.so of version 1.24 or newer, instead
+    /// of within this program [default: $ORT_DYLIB_PATH where that is set]
     #[arg(long, value_name = "LIBRARY")]
     onnxruntime: Option<PathBuf>,
     /// Where ONNX Runtime runs them.
-    #[arg(long, value_enum, default_value_t = ExecutionProvider::Cpu, requires = "onnxruntime")]
+    #[arg(long, value_name = "EP", default_value_t, value_parser = provider())]
     ep: ExecutionProvider,
     #[command(flatten)]
     measuring: Measuring,
 }
 
-/// An execution provider of ONNX Runtime.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum ExecutionProvider {
-    Cpu,
-    Cuda,
+/// Reads an execution provider of ONNX Runtime; messages list them.
+fn provider() -> impl TypedValueParser<Value = ExecutionProvider> {
+    let names = ExecutionProvider::ALL.map(ExecutionProvider::name);
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<ExecutionProvider>())
 }
 
 /// What results are of.
@@ -63,7 +64,7 @@ struct Asked<'a> {
 impl PassAtK {
     /// What networks write, judged on a GPU.
     pub(super) fn of(configuration: PathBuf, model: Vec<PathBuf>, measuring: Measuring) -> Self {
-        let ep = ExecutionProvider::Cpu;
+        let ep = ExecutionProvider::default();
         Self { configuration, model, emulate: false, onnxruntime: None, ep, measuring }
     }
 
@@ -107,12 +108,11 @@ impl PassAtK {
     }
 
     fn engine(&self) -> anyhow::Result<Engine> {
-        let Some(library) = &self.onnxruntime else { return Ok(Engine::Embedded) };
-        let runtime = OnnxRuntime::load(library)?;
-        Ok(Engine::OnnxRuntime(match self.ep {
-            ExecutionProvider::Cpu => runtime,
-            ExecutionProvider::Cuda => runtime.on_cuda(),
-        }))
+        let engine = Engine::choose(self.onnxruntime.as_deref(), self.ep);
+        engine.map_err(|error| match error {
+            EngineError::Unnamed { .. } => anyhow!("{error}; --onnxruntime LIBRARY names it"),
+            error => anyhow!(error),
+        })
     }
 
     /// Samples for one matrix after the other, for the GPU that policies are trained for; whether

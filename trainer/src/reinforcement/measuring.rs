@@ -12,6 +12,7 @@ use sparserl_core::matrix::Scalar;
 use sparserl_core::outcome::{Evaluator, Outcome};
 use sparserl_core::pipeline::{Made, MakeError, Maker};
 use sparserl_core::target::Target;
+use sparserl_core::task::Task;
 use sparserl_gpu::store::recording::{Context, Recorder};
 
 use super::cases::{TypedSubject, with_subject};
@@ -91,7 +92,8 @@ fn measure<E: Evaluator, K>(
 ) -> Result<(), MeasuringError<E::Error, K>> {
     let Work { case, asked, made } = work;
     let subject = cases.subject(case)?;
-    let evaluation = with_subject!(subject, subject => judge.judge(subject, asked, made)?);
+    let evaluation =
+        with_subject!(subject, subject => judge.judge(subject, (case.task, asked), made)?);
     let mut compared = AgainstReference::new(case.task).map_err(CollectError::from)?;
     let compare = |(program, outcome): (&Program, &Outcome)| {
         let speeds = compared.next(program, outcome);
@@ -115,20 +117,24 @@ fn make<K: SharedCompiler>(
     fn of<T: Scalar, K: SharedCompiler>(
         compiler: &K,
         subject: &Subject<T>,
-        asked: &[Program],
-    ) -> Result<Made<K::Code>, MakeError<K::Error>> {
+        (task, asked): (Task, &[Program]),
+    ) -> Result<Made<K::Code>, MakingError<K::Error>> {
         let start = Instant::now();
         let clock = || start.elapsed();
         let matrix = subject.matrix.view();
-        Maker::new(matrix, Some(compiler), &clock).make_all(asked)
+        let made = Maker::new(matrix, Some(compiler), &clock).make_all(asked);
+        made.map_err(|source| {
+            let matrix = subject.identity.name.clone();
+            MakingError::Make { matrix, task, source }
+        })
     }
-    Ok(with_subject!(cases.subject(case)?, subject => of(compiler, subject, asked)?))
+    with_subject!(cases.subject(case)?, subject => of(compiler, subject, (case.task, asked)))
 }
 
 /// Kernels cannot be made.
 enum MakingError<K> {
     Matrix(MatrixError),
-    Make(MakeError<K>),
+    Make { matrix: String, task: Task, source: MakeError<K> },
     Reference(TextError),
 }
 
@@ -138,17 +144,13 @@ impl<K> From<MatrixError> for MakingError<K> {
     }
 }
 
-impl<K> From<MakeError<K>> for MakingError<K> {
-    fn from(error: MakeError<K>) -> Self {
-        Self::Make(error)
-    }
-}
-
 impl<E, K> From<MakingError<K>> for MeasuringError<E, K> {
     fn from(error: MakingError<K>) -> Self {
         match error {
             MakingError::Matrix(error) => Self::Matrix(error),
-            MakingError::Make(error) => Self::Collect(CollectError::Make(error)),
+            MakingError::Make { matrix, task, source } => {
+                Self::Collect(CollectError::Make { matrix, task, source })
+            }
             MakingError::Reference(error) => Self::Collect(CollectError::Reference(error)),
         }
     }

@@ -272,7 +272,7 @@ fn every_program_is_measured_once_and_recorded() {
     };
     let measure = |known: Known, mortal: bool, requests: &[Request<'_>]| {
         let recorder = Recorder::append_to(&folder).unwrap();
-        let fake = Fake { mortal, judgements: 0 };
+        let fake = Fake { mortal, ..Fake::default() };
         let two = NonZeroUsize::new(2).unwrap();
         let mut outcomes =
             MeasuredOutcomes::new((fake, FakeCompiler), (recorder, context()), known, two);

@@ -17,6 +17,14 @@ const ALPHA: f64 = 1.5;
 const BETA: f64 = -0.5;
 
 #[test]
+fn that_there_is_no_library_is_told_from_other_reasons_and_names_no_option_of_a_program() {
+    let absent = CusparseError::NotFound { reason: "it is not there".to_owned() }.to_string();
+    assert!(super::super::lacks_cusparse(&absent) && !absent.contains("--"), "{absent}");
+    let old = CusparseError::TooOld { symbol: "cusparseSpMV_preprocess" }.to_string();
+    assert!(!super::super::lacks_cusparse(&old), "{old}");
+}
+
+#[test]
 #[ignore = "needs a GPU and cuSPARSE"]
 fn every_algorithm_is_right_at_once_and_in_a_graph() {
     let none = |rows| Coo::<f64>::new(rows, 8, vec![], vec![], vec![]).unwrap();

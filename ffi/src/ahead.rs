@@ -1,0 +1,207 @@
+//! Compiling what plans begin with before there is a matrix: all of plain CSR.
+//!
+//! A source depends on its program, on how it ends, and on whether 32 bits number the entries of
+//! the matrix; sizes are arguments, and nothing else of a matrix gets into it. So there are few for
+//! given options, and they are those that `make` writes: programs come from the list that it
+//! chooses from, endings from the recipe that it follows.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use sparserl_core::codegen::{CudaSource, Epilogue};
+use sparserl_core::language::Program;
+use sparserl_core::layout::{ArrayData, Packed, pack};
+use sparserl_core::matrix::{Csr, Offsets, Scalar};
+use sparserl_core::task::Dtype;
+use sparserl_core::with_scalar;
+use sparserl_gpu::compile::cache::Origin;
+use sparserl_gpu::compile::nvrtc::CompileOptions;
+use sparserl_gpu::compile::pool::CompileRequest;
+
+use crate::code::{Recipe, joined};
+use crate::context::Context;
+use crate::options::{DenseForm, PlanOptions};
+use crate::plain::all_plain_csr;
+use crate::plan::task;
+use crate::status::{Failure, Status};
+use crate::trial::{epilogue_failure, misfit, try_ahead};
+use crate::{copies, epilogue, scatter};
+
+/// Names of kernels to compile, by their sources: whatever is written twice is compiled once.
+type Sources = BTreeMap<String, String>;
+
+/// Something that is done by one thread.
+enum Job<'a> {
+    Compile { text: String, kernel: String },
+    Try(&'a Program),
+}
+
+/// Compiles every kernel that plans with these options can begin with, for matrices of a type, into
+/// the cache folder, and tries the options' epilogue in them. Says how many kernels there are.
+pub(crate) fn compile_ahead(
+    context: &Context,
+    dtype: Dtype,
+    options: &PlanOptions,
+) -> Result<usize, Failure> {
+    if !context.keeps_kernels() {
+        let text = "there is no folder to keep kernels in: set SPARSERL_OPTION_CACHE_FOLDER";
+        return Err(Failure::new(Status::File, text));
+    }
+    with_scalar!(dtype, T => of_type::<T>(context, options))
+}
+
+fn of_type<T: Scalar>(context: &Context, options: &PlanOptions) -> Result<usize, Failure> {
+    let task = task(options, T::DTYPE);
+    let epilogue = epilogue::of(options, task.operation)?;
+    let programs: Vec<Program> = all_plain_csr(task).collect();
+    let mut sources = Sources::new();
+    let mut add = |CudaSource { text, kernel, .. }: CudaSource| {
+        sources.insert(text, kernel);
+    };
+    let (epilogue, dense) = (epilogue.as_ref(), options.dense);
+    let recipe = Recipe { context, epilogue, dense, origins: None, memory_limit: None };
+    for program in &programs {
+        for packed in packings::<T>(program)? {
+            recipe.written(&Arc::new(packed))?.sources().for_each(&mut add);
+        }
+    }
+    if let (DenseForm::ColumnMajor, Some(columns)) = (dense, options.columns) {
+        copies::sources(task, columns).into_iter().for_each(&mut add);
+    }
+    if options.values_variable {
+        let (text, kernel) = scatter::source(T::DTYPE);
+        sources.insert(text, kernel.to_owned());
+    }
+    let count = sources.len();
+    let mut jobs = Vec::new();
+    jobs.extend(sources.into_iter().map(|(text, kernel)| Job::Compile { text, kernel }));
+    jobs.extend(programs.iter().filter(|_| epilogue.is_some()).map(Job::Try));
+    work_off(context, jobs, |job| match job {
+        Job::Compile { text, kernel } => keep(context, (&text, &kernel), epilogue),
+        Job::Try(program) => {
+            epilogue.map_or(Ok(()), |epilogue| try_ahead::<T>(context, program, epilogue))
+        }
+    })?;
+    Ok(count)
+}
+
+/// The packings of a program that differ in what its sources depend on: that of a matrix of one
+/// entry, and that of one whose entries are too many for 32 bits, as far as sources go by it.
+fn packings<T: Scalar>(program: &Program) -> Result<[Packed; 2], Failure> {
+    let (offsets, values) = (Offsets::U64(vec![0, 1]), vec![T::from_f64(1.0)]);
+    let matrix: Csr<T> = Csr::new(1, 1, offsets, vec![0], values).map_err(Failure::internal)?;
+    let narrow = pack(matrix.view(), program).map_err(|error| misfit(&error))?;
+    let mut wide = narrow.clone();
+    for part in &mut wide.parts {
+        // Numbers of entries, and of entries and rows together, are as wide as this needs.
+        part.nnz = u32::MAX as usize;
+        let offsets = part.arrays.iter_mut().filter(|array| array.name == "row_offsets");
+        for array in offsets {
+            if let ArrayData::U32(narrow) = &array.data {
+                array.data = ArrayData::U64(narrow.iter().map(|&offset| offset.into()).collect());
+            }
+        }
+    }
+    Ok([narrow, wide])
+}
+
+/// Does all jobs, as many at a time as the machine has cores, until one fails or the context is
+/// destroyed.
+fn work_off<J: Send>(
+    context: &Context,
+    jobs: Vec<J>,
+    work: impl Fn(J) -> Result<(), Failure> + Sync,
+) -> Result<(), Failure> {
+    let cores = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let threads = cores.get().min(jobs.len());
+    let left = Mutex::new(jobs.into_iter());
+    let left = || left.lock().unwrap_or_else(PoisonError::into_inner);
+    let next = || left().next();
+    let go_on = || {
+        while let Some(job) = next() {
+            let done = context.check_open().and_then(|()| work(job));
+            if done.is_err() {
+                // Nobody begins another.
+                left().by_ref().for_each(drop);
+                return done;
+            }
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(go_on)).collect();
+        let ended: Vec<_> = threads.into_iter().map(joined).collect();
+        ended.into_iter().collect()
+    })
+}
+
+/// Compiles a kernel into the cache folder, unless it is there.
+fn keep(
+    context: &Context,
+    (text, kernel): (&str, &str),
+    epilogue: Option<&Epilogue>,
+) -> Result<(), Failure> {
+    let options = CompileOptions::generated();
+    let request = CompileRequest::new(text, kernel, context.compile_target(), &options);
+    match context.pool.compile(request) {
+        Ok(fetched) => match fetched.origin {
+            Origin::Cache | Origin::Compiled => Ok(()),
+            Origin::NotKept(error) => Err(Failure::new(Status::File, error)),
+        },
+        Err(error) if !error.is_sources_fault() => Err(Failure::new(Status::NoCompiler, error)),
+        Err(error) if epilogue.is_some() => Err(epilogue_failure(&error.to_string())),
+        Err(error) => Err(Failure::internal(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::time::Duration;
+
+    use sparserl_core::codegen::ArgumentKind;
+    use sparserl_core::kernel::Kernel;
+    use sparserl_core::layout::ElementType;
+    use sparserl_core::matrix::generate;
+    use sparserl_core::task::Task;
+
+    use super::*;
+
+    fn written(packed: Packed) -> Kernel<()> {
+        Kernel::written(Arc::new(packed), None, Duration::ZERO).unwrap()
+    }
+
+    #[test]
+    fn each_program_has_a_source_for_32_and_one_for_64_bits_whatever_the_matrix() {
+        let matrices = [
+            generate::hyper_sparse(900, 700, 30, 1),
+            generate::one_dense_row(500, 5_000, 1),
+            generate::stencil5(30, 30),
+        ];
+        for task in ["spmv f64", "spmm 8 f64 variable", "spmm 3 f64"] {
+            let task: Task = task.parse().unwrap();
+            let programs: Vec<_> = all_plain_csr(task).collect();
+            assert!(programs.len() >= 14, "{task}: {}", programs.len());
+            let mut sources = HashSet::new();
+            for program in &programs {
+                let [narrow, wide] = packings::<f64>(program).unwrap().map(written);
+                for matrix in &matrices {
+                    let own = written(pack(matrix.view(), program).unwrap());
+                    assert_eq!(own.source.text, narrow.source.text, "{program}");
+                }
+                let is_wide = |kernel: &Kernel<()>| {
+                    kernel.launch.arguments.iter().any(|argument| {
+                        let is_matrix = matches!(argument.kind, ArgumentKind::Matrix);
+                        let is_size = matches!(argument.kind, ArgumentKind::Size(_));
+                        (is_matrix || is_size) && argument.element == ElementType::U64
+                    })
+                };
+                assert!(!is_wide(&narrow) && is_wide(&wide), "{program}");
+                sources.extend([narrow.source.text, wide.source.text]);
+            }
+            assert_eq!(sources.len(), 2 * programs.len(), "{task}");
+        }
+    }
+}
