@@ -172,8 +172,8 @@ impl Outcome {
         matches!(self, Self::Measured(_) | Self::Verified(_))
     }
 
-    /// Whether it ran and did what no right kernel does. What did not compile or launch is not known
-    /// to be wrong: there may have been no time or no memory for it.
+    /// Whether it ran and did what no right kernel does. What did not compile or launch is not
+    /// known to be wrong: there may have been no time or no memory for it.
     #[must_use]
     pub fn is_wrong(&self) -> bool {
         match self {

@@ -12,8 +12,8 @@
 //!   is kept for the thread. `float_environment` keeps the caller's out of the way.
 //! - `handle` gives out handles that are never dereferenced: one that was destroyed, or is of
 //!   another kind, is an error and no crash.
-//! - `plan` is what a plan is; `make` makes it, of what `code` writes and compiles; `ahead` compiles
-//!   all that plans can begin with; `search` finds better programs for it, and
+//! - `plan` is what a plan is; `make` makes it, of what `code` writes and compiles; `ahead`
+//!   compiles all that plans can begin with; `search` finds better programs for it, and
 //!   `remembered` keeps which they were; `file` keeps a plan.
 //! - `operands` says how dense operands may lie, `copies` copies those that are column-major.
 //! - `huge_pages` is the allocator.

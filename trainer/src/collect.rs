@@ -292,7 +292,8 @@ impl<E: Evaluator> Judge<E> {
                     observe(&Progress { shard: claim.number(), recipe: &recipe, collected });
                     unwritten.push(claim);
                     for claim in &unwritten {
-                        // One that cannot be renewed is lost to another process, which does no harm.
+                        // One that cannot be renewed is lost to another process, which does no
+                        // harm.
                         let _ = claim.renew();
                     }
                 }

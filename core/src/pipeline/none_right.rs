@@ -18,7 +18,8 @@ pub struct NoneRight {
 }
 
 impl NoneRight {
-    /// Of what became of the candidates, the first of them first; nothing where there are none.
+    /// The error for what became of the candidates, the first of them first; nothing where there
+    /// are none.
     #[must_use]
     pub fn of<'a>(outcomes: impl IntoIterator<Item = &'a Outcome>) -> Option<Self> {
         let mut outcomes = outcomes.into_iter();
