@@ -6,10 +6,9 @@
 //! chooses from, endings from the recipe that it follows.
 
 use std::collections::BTreeMap;
-use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::sync::Arc;
 
+use rayon::prelude::*;
 use sparserl_core::codegen::{CudaSource, Epilogue};
 use sparserl_core::language::Program;
 use sparserl_core::layout::{ArrayData, Packed, pack};
@@ -20,7 +19,7 @@ use sparserl_gpu::compile::cache::Origin;
 use sparserl_gpu::compile::nvrtc::CompileOptions;
 use sparserl_gpu::compile::pool::CompileRequest;
 
-use crate::code::{Recipe, joined};
+use crate::code::Recipe;
 use crate::context::Context;
 use crate::options::{DenseForm, PlanOptions};
 use crate::plain::all_plain_csr;
@@ -31,12 +30,6 @@ use crate::{copies, epilogue, scatter};
 
 /// Names of kernels to compile, by their sources: whatever is written twice is compiled once.
 type Sources = BTreeMap<String, String>;
-
-/// Something that is done by one thread.
-enum Job<'a> {
-    Compile { text: String, kernel: String },
-    Try(&'a Program),
-}
 
 /// Compiles every kernel that plans with these options can begin with, for matrices of a type, into
 /// the cache folder, and tries the options' epilogue in them. Says how many kernels there are.
@@ -75,15 +68,16 @@ fn of_type<T: Scalar>(context: &Context, options: &PlanOptions) -> Result<usize,
         sources.insert(text, kernel.to_owned());
     }
     let count = sources.len();
-    let mut jobs = Vec::new();
-    jobs.extend(sources.into_iter().map(|(text, kernel)| Job::Compile { text, kernel }));
-    jobs.extend(programs.iter().filter(|_| epilogue.is_some()).map(Job::Try));
-    work_off(context, jobs, |job| match job {
-        Job::Compile { text, kernel } => keep(context, (&text, &kernel), epilogue),
-        Job::Try(program) => {
-            epilogue.map_or(Ok(()), |epilogue| try_ahead::<T>(context, program, epilogue))
-        }
+    sources.into_par_iter().try_for_each(|(text, kernel)| {
+        context.check_open()?;
+        keep(context, (&text, &kernel), epilogue)
     })?;
+    if let Some(epilogue) = epilogue {
+        programs.par_iter().try_for_each(|program| {
+            context.check_open()?;
+            try_ahead::<T>(context, program, epilogue)
+        })?;
+    }
     Ok(count)
 }
 
@@ -107,36 +101,6 @@ fn packings<T: Scalar>(program: &Program) -> Result<[Packed; 2], Failure> {
     Ok([narrow, wide])
 }
 
-/// Does all jobs, as many at a time as the machine has cores, until one fails or the context is
-/// destroyed.
-fn work_off<J: Send>(
-    context: &Context,
-    jobs: Vec<J>,
-    work: impl Fn(J) -> Result<(), Failure> + Sync,
-) -> Result<(), Failure> {
-    let cores = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-    let threads = cores.get().min(jobs.len());
-    let left = Mutex::new(jobs.into_iter());
-    let left = || left.lock().unwrap_or_else(PoisonError::into_inner);
-    let next = || left().next();
-    let go_on = || {
-        while let Some(job) = next() {
-            let done = context.check_open().and_then(|()| work(job));
-            if done.is_err() {
-                // Nobody begins another.
-                left().by_ref().for_each(drop);
-                return done;
-            }
-        }
-        Ok(())
-    };
-    thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(go_on)).collect();
-        let ended: Vec<_> = threads.into_iter().map(joined).collect();
-        ended.into_iter().collect()
-    })
-}
-
 /// Compiles a kernel into the cache folder, unless it is there.
 fn keep(
     context: &Context,
@@ -144,8 +108,9 @@ fn keep(
     epilogue: Option<&Epilogue>,
 ) -> Result<(), Failure> {
     let options = CompileOptions::generated();
-    let request = CompileRequest::new(text, kernel, context.compile_target(), &options);
-    match context.pool.compile(request) {
+    let compiler = &context.compiler;
+    let request = CompileRequest::new(text, kernel, compiler.target(), &options);
+    match compiler.pool().compile(request) {
         Ok(fetched) => match fetched.origin {
             Origin::Cache | Origin::Compiled => Ok(()),
             Origin::NotKept(error) => Err(Failure::new(Status::File, error)),

@@ -13,7 +13,7 @@ use crate::execute::Product;
 use crate::handle::{Handles, Kind};
 use crate::matrix::{self, Matrix};
 use crate::operands::Form;
-use crate::options::Options;
+use crate::options::{Options, PlanOptions};
 use crate::plan::{PLANS, Plan};
 use crate::side::Op;
 use crate::status::{self, Failure, Status, call};
@@ -193,8 +193,7 @@ pub unsafe extern "C" fn sparserl_compile_ahead(
         let context = CONTEXTS.get(context)?;
         // Whoever destroys the context waits for what still uses its compilers.
         let _compiling = context.search()?;
-        let options =
-            if options.is_null() { Default::default() } else { OPTIONS.get(options)?.plan()? };
+        let options = plan_options(options)?;
         let kernels = compile_ahead(&context, matrix::value_type(value_type)?, &options)?;
         // SAFETY: by the contract.
         unsafe { num_kernels.write(kernels as i64) };
@@ -224,11 +223,7 @@ pub unsafe extern "C" fn sparserl_plan_create(
             let (context, matrix) = (CONTEXTS.get(context)?, MATRICES.get(matrix)?);
             // From here on, whoever destroys the context waits for what may still use its log.
             let searching = context.search()?;
-            let options = if options.is_null() {
-                Default::default()
-            } else {
-                OPTIONS.get(options)?.plan()?
-            };
+            let options = plan_options(options)?;
             Ok(PLANS.insert(Plan::create(&context, &matrix, options, searching)?))
         };
         // SAFETY: by the contract.
@@ -320,7 +315,7 @@ pub unsafe extern "C" fn sparserl_execute_op(
 ) -> sparserl_status {
     call(|| {
         let product = Product {
-            op: read_op(op)?,
+            op: Op::read(op)?,
             stream,
             alpha,
             input: x,
@@ -368,7 +363,7 @@ pub unsafe extern "C" fn sparserl_execute_matrices(
 ) -> sparserl_status {
     call(|| {
         let product = Product {
-            op: read_op(op)?,
+            op: Op::read(op)?,
             stream,
             alpha,
             input: b,
@@ -448,7 +443,7 @@ pub unsafe extern "C" fn sparserl_plan_text(
         if length.is_null() {
             return Err(Failure::null("length"));
         }
-        let bytes = PLANS.get(plan)?.text(read_op(op)?, text)?;
+        let bytes = PLANS.get(plan)?.text(Op::read(op)?, text)?;
         // SAFETY: by the contract.
         unsafe { length.write(bytes.len()) };
         if buffer.is_null() {
@@ -483,7 +478,7 @@ pub unsafe extern "C" fn sparserl_plan_number(
         if value.is_null() {
             return Err(Failure::null("value"));
         }
-        let found = PLANS.get(plan)?.number(read_op(op)?, number)?;
+        let found = PLANS.get(plan)?.number(Op::read(op)?, number)?;
         // SAFETY: by the contract.
         unsafe { value.write(found) };
         Ok(())
@@ -540,11 +535,7 @@ pub unsafe extern "C" fn sparserl_plan_load_with_options(
             let (context, matrix) = (CONTEXTS.get(context)?, MATRICES.get(matrix)?);
             // SAFETY: by the contract.
             let path = unsafe { read_path(path) }?;
-            let given = if options.is_null() {
-                Default::default()
-            } else {
-                OPTIONS.get(options)?.plan()?
-            };
+            let given = plan_options(options)?;
             Ok(PLANS.insert(Arc::new(Plan::load(&context, &matrix, path, &given)?)))
         };
         // SAFETY: by the contract.
@@ -583,14 +574,9 @@ fn destroy<T, H>(
     })
 }
 
-fn read_op(op: i32) -> Result<Op, Failure> {
-    match op {
-        SPARSERL_OP_NONE => Ok(Op::None),
-        SPARSERL_OP_TRANSPOSE => Ok(Op::Transpose),
-        _ => Err(Failure::argument(format_args!(
-            "op is {op}: expected SPARSERL_OP_NONE or SPARSERL_OP_TRANSPOSE"
-        ))),
-    }
+/// The options of a plan; NULL stands for those that nobody set.
+fn plan_options(options: *const sparserl_options) -> Result<PlanOptions, Failure> {
+    if options.is_null() { Ok(PlanOptions::default()) } else { OPTIONS.get(options)?.plan() }
 }
 
 /// # Safety

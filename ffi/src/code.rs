@@ -160,6 +160,6 @@ fn written(packed: &Arc<Packed>, ending: Option<&Ending>) -> Result<Kernel<Cubin
 }
 
 /// What a thread compiled.
-pub(crate) fn joined<T>(thread: ScopedJoinHandle<'_, Result<T, Failure>>) -> Result<T, Failure> {
+fn joined<T>(thread: ScopedJoinHandle<'_, Result<T, Failure>>) -> Result<T, Failure> {
     thread.join().map_err(panicked)?
 }

@@ -12,7 +12,7 @@ use std::thread;
 use sparserl_core::target::Target;
 use sparserl_gpu::compile::CubinCompiler;
 use sparserl_gpu::compile::cache::CubinCache;
-use sparserl_gpu::compile::pool::{CompilePool, CompileTarget};
+use sparserl_gpu::compile::pool::CompilePool;
 use sparserl_gpu::emulated::found_right::FoundRight;
 use sparserl_gpu::isolate::ServerCommand;
 use sparserl_gpu::run::device::{self, Device, DeviceFacts};
@@ -98,8 +98,8 @@ impl Context {
         let found_right = beside("epilogues").map(FoundRight::at);
         let cores = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         let pool = Arc::new(CompilePool::open(server.clone(), cores, cache));
-        let CompileTarget { architecture, driver_major } = compile_target(target, &gpu);
-        let compiler = CubinCompiler::new(Arc::clone(&pool), architecture, driver_major);
+        let driver_major = gpu.as_ref().ok().map(|gpu: &Gpu| gpu.facts.driver.0);
+        let compiler = CubinCompiler::new(Arc::clone(&pool), target.architecture, driver_major);
         // Known from earlier contexts where nothing has changed since: no process is started then.
         let known = compiler.version();
         known.map_err(|error| Failure::new(Status::NoCompiler, error))?;
@@ -156,11 +156,6 @@ impl Context {
         self.remembered.is_some()
     }
 
-    /// What kernels are compiled for.
-    pub(crate) fn compile_target(&self) -> CompileTarget {
-        compile_target(self.target, &self.gpu)
-    }
-
     /// Counts a search until what is returned is dropped; none begins once the context is closed.
     pub(crate) fn search(&self) -> Result<Searching, Failure> {
         let mut searches = self.searches.count.lock().unwrap_or_else(PoisonError::into_inner);
@@ -194,12 +189,6 @@ impl Context {
 
 fn closed() -> Failure {
     Failure::new(Status::InvalidHandle, "context: this handle was destroyed")
-}
-
-/// What kernels for a GPU are compiled for: its driver has to load them, if there is one.
-fn compile_target(target: Target, gpu: &Result<Gpu, String>) -> CompileTarget {
-    let driver_major = gpu.as_ref().ok().map(|gpu| gpu.facts.driver.0);
-    CompileTarget { architecture: target.architecture, driver_major }
 }
 
 /// The plans that are being made, and the searches of those that were. A search shares this, and

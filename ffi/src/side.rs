@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use crate::kernel::{Known, PlanKernel};
 use crate::matrix::{Entries, Matrix};
+use crate::status::Failure;
+use crate::types;
 
 /// The kernels for A, or for Aᵀ.
 pub(crate) struct Side {
@@ -20,6 +22,18 @@ pub(crate) struct Side {
 pub(crate) enum Op {
     None,
     Transpose,
+}
+
+impl Op {
+    pub(crate) fn read(number: i32) -> Result<Self, Failure> {
+        match number {
+            types::SPARSERL_OP_NONE => Ok(Self::None),
+            types::SPARSERL_OP_TRANSPOSE => Ok(Self::Transpose),
+            _ => Err(Failure::argument(format_args!(
+                "op is {number}: expected SPARSERL_OP_NONE or SPARSERL_OP_TRANSPOSE"
+            ))),
+        }
+    }
 }
 
 impl Side {

@@ -117,7 +117,7 @@ impl<E: Instrument> Bench<'_, E> {
     ) -> anyhow::Result<()> {
         while let Some(source) = sources.get(next.fetch_add(1, Ordering::Relaxed)) {
             self.matrix(source)?;
-            if self.failures >= MOST_FAILURES && self.may_end() {
+            if self.failures >= MOST_FAILURES && self.leave() {
                 let name = self.evaluator.device().name;
                 (self.print)(&format!("{name} failed again and again: it is asked no more"))?;
                 break;
@@ -126,8 +126,8 @@ impl<E: Instrument> Bench<'_, E> {
         Ok(())
     }
 
-    /// Whether others go on.
-    fn may_end(&self) -> bool {
+    /// Is counted no more among those that run, unless nobody would be left.
+    fn leave(&self) -> bool {
         let others = |running: usize| (running > 1).then(|| running - 1);
         self.running.fetch_update(Ordering::Relaxed, Ordering::Relaxed, others).is_ok()
     }

@@ -126,15 +126,10 @@ def default(ordinal):
         return _defaults[key]
 
 
-def check_kind(context):
-    """Refuses what is no context, and not None."""
-    if not isinstance(context, Context | None):
-        raise TypeError(f"context is {context!r}: expected a sparserl.Context")
-
-
 def of(context, ordinal):
     """The context that is given, or that of a GPU."""
-    check_kind(context)
+    if not isinstance(context, Context | None):
+        raise TypeError(f"context is {context!r}: expected a sparserl.Context")
     context = context or default(ordinal)
     context.check_process()
     return context

@@ -491,7 +491,6 @@ def load(path, A, *, context=None, memory_limit=None, check_pointers=None):
 
 
 def _made(A, context, make):
-    _context.check_kind(context)
     matrix = _matrix.Matrix(A)
     context = _context.of(context, matrix.device)
     copy = matrix.copy_into(context)

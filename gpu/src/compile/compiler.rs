@@ -65,6 +65,12 @@ impl CubinCompiler {
         self.pool.build_id(self.target)
     }
 
+    /// What it compiles for.
+    #[must_use]
+    pub fn target(&self) -> CompileTarget {
+        self.target
+    }
+
     /// The architecture that it compiles for.
     #[must_use]
     pub fn architecture(&self) -> Architecture {
