@@ -43,7 +43,7 @@ use crate::load::{Matrix, load_whole, lost, round};
 use crate::output_folder::{Edited, Elsewhere, OutputFolder};
 use crate::policy;
 use crate::summary::{Seconds, Summary, WrittenKernel};
-use crate::winners::{Place, Winner, WinnerStore, WinningProgram};
+use crate::winners::{Winner, WinnerScope, WinnerStore, WinningProgram};
 use crate::{console, gpu, interrupt, text};
 use finals::Finals;
 use folder::TuneFolder;
@@ -163,14 +163,14 @@ impl Job {
         let Case { task, target, regime, .. } = self.case;
         let input = PolicyInput::new(Arc::new(MatrixStats::new(matrix)), task, target);
         let features = input.embedding.features.to_array();
-        let place = Place { task, target, regime };
+        let scope = WinnerScope { task, target, regime };
         let predicted = self.policy.chooser().choose(&input, regime.into(), PREDICTED)?;
         let first_pick = predicted
             .first()
             .map(|found| found.program.clone())
             .ok_or_else(|| anyhow!("the search found no program (a defect of SparseRL)"))?;
         let mut first = vec![first_pick.clone()];
-        first.extend(self.borrow(place, &features));
+        first.extend(self.borrow(scope, &features));
         first.extend(predicted.into_iter().map(|found| found.program));
         let settings = SearchSettings::default();
         let mut search = Search::new(input.stats.clone(), task, first, settings, self.seed);
@@ -206,7 +206,7 @@ impl Job {
             output = path;
             self.notes.push(format!("the kernel is in {}, since {refusal}", output.display()));
         }
-        self.lend(place, &features, &result);
+        self.lend(scope, &features, &result);
         laboratory.record.result = Some(result);
         laboratory.save()?;
 
@@ -238,9 +238,9 @@ impl Job {
     }
 
     /// What won on similar matrices.
-    fn borrow(&mut self, place: Place, features: &[f32]) -> Vec<Program> {
+    fn borrow(&mut self, scope: WinnerScope, features: &[f32]) -> Vec<Program> {
         let Some(store) = &self.store else { return Vec::new() };
-        match store.nearest(place, features, BORROWED) {
+        match store.nearest(scope, features, BORROWED) {
             Ok(found) => found,
             Err(error) => {
                 let path = store.path().display();
@@ -253,10 +253,10 @@ impl Job {
     }
 
     /// Offers what won here to later searches.
-    fn lend(&mut self, place: Place, features: &[f32], result: &record::TuneResult) {
+    fn lend(&mut self, scope: WinnerScope, features: &[f32], result: &record::TuneResult) {
         let Some(store) = &self.store else { return };
         let timed = |one: &record::TimedProgram| {
-            let seconds = one.seconds(place.regime)?;
+            let seconds = one.seconds(scope.regime)?;
             Some(WinningProgram { program: one.program.clone(), seconds })
         };
         let mut others: Vec<WinningProgram> = result.finalists.iter().filter_map(timed).collect();
@@ -264,14 +264,14 @@ impl Job {
         others.sort_by(|one, other| one.seconds.total_cmp(&other.seconds));
         let programs = timed(&result.winner).into_iter().chain(others).take(LENT).collect();
         let opponents =
-            result.opponents.baselines.iter().filter_map(|one| one.median(place.regime));
+            result.opponents.baselines.iter().filter_map(|one| one.median(scope.regime));
         let winner = Winner {
             matrix: self.case.matrix.name.clone(),
             features: features.to_vec(),
             programs,
             reference_seconds: opponents.min_by(f64::total_cmp),
         };
-        if let Err(error) = store.keep(place, &self.case.matrix.fingerprint.to_string(), &winner) {
+        if let Err(error) = store.keep(scope, &self.case.matrix.fingerprint.to_string(), &winner) {
             let path = store.path().display();
             self.notes.push(format!("not kept for other searches: {path}: {error}"));
         }

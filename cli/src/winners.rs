@@ -31,7 +31,7 @@ const FORMAT: u64 = 1;
 const ABOUT: TableDefinition<'_, &str, u64> = TableDefinition::new("about");
 /// The key in [`ABOUT`] of [`FORMAT`].
 const FORMAT_KEY: &str = "format";
-/// By [`Place`]; the values are JSON.
+/// By [`WinnerScope`]; the values are JSON.
 const WINNERS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("winners");
 /// How long to wait for another run that has the store open.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -46,7 +46,7 @@ pub(crate) struct WinnerStore {
 
 /// What times can be compared: programs of one language, for one task, on one GPU, in one regime.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct WinnerScope {
     pub(crate) task: Task,
     pub(crate) target: Target,
     pub(crate) regime: Regime,
@@ -114,7 +114,7 @@ impl WinnerStore {
     /// the fastest of each, nearest first, then the second fastest of each, and so on.
     pub(crate) fn nearest(
         &self,
-        place: Place,
+        scope: WinnerScope,
         features: &[f32],
         count: usize,
     ) -> Result<Vec<Program>, WinnersError> {
@@ -128,7 +128,7 @@ impl WinnerStore {
                 Err(TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
                 table => table?,
             };
-            let prefix = place.prefix();
+            let prefix = scope.prefix();
             let mut winners: Vec<Winner> = Vec::new();
             for entry in table.range(prefix.as_str()..)? {
                 let (key, value) = entry?;
@@ -162,7 +162,7 @@ impl WinnerStore {
     /// Adds the winner of the matrix with this fingerprint, unless what is there already is faster.
     pub(crate) fn keep(
         &self,
-        place: Place,
+        scope: WinnerScope,
         fingerprint: &str,
         winner: &Winner,
     ) -> Result<(), WinnersError> {
@@ -171,7 +171,7 @@ impl WinnerStore {
         }
         let value =
             serde_json::to_vec(winner).map_err(|error| WinnersError::Damaged(error.to_string()))?;
-        let key = place.prefix() + fingerprint;
+        let key = scope.prefix() + fingerprint;
         let time = |winner: &Winner| winner.programs.first().map(|best| best.seconds);
         self.with_database(|database| {
             let write = database.begin_write()?;
@@ -236,7 +236,7 @@ impl WinnerStore {
     }
 }
 
-impl Place {
+impl WinnerScope {
     /// With what the keys of all its matrices begin.
     fn prefix(&self) -> String {
         let Self { task, target, regime } = self;
@@ -319,9 +319,9 @@ mod tests {
 
     use super::*;
 
-    fn place() -> Place {
+    fn a_scope() -> WinnerScope {
         let task = Task::new(Operation::SpMV, Dtype::F32);
-        Place { task, target: Target::H200, regime: Regime::Cold }
+        WinnerScope { task, target: Target::H200, regime: Regime::Cold }
     }
 
     fn program(lanes: u32) -> String {
@@ -347,8 +347,13 @@ mod tests {
         WinnerStore::choose(StoreChoice::At(path)).unwrap().unwrap()
     }
 
-    fn nearest(store: &WinnerStore, place: Place, features: [f32; 2], count: usize) -> Vec<String> {
-        let found = store.nearest(place, &features, count).unwrap();
+    fn nearest(
+        store: &WinnerStore,
+        scope: WinnerScope,
+        features: [f32; 2],
+        count: usize,
+    ) -> Vec<String> {
+        let found = store.nearest(scope, &features, count).unwrap();
         found.iter().map(ToString::to_string).collect()
     }
 
@@ -356,30 +361,30 @@ mod tests {
     fn the_most_similar_matrices_come_first_and_each_in_turn() {
         let folder = tempfile::tempdir().unwrap();
         let store = store(folder.path());
-        assert!(nearest(&store, place(), [0.0, 0.0], 8).is_empty());
+        assert!(nearest(&store, a_scope(), [0.0, 0.0], 8).is_empty());
         assert!(!store.path().exists(), "looking makes no file");
-        store.keep(place(), "far", &winner([9.0, 1.0], &[(1, 1e-6), (2, 2e-6)])).unwrap();
-        store.keep(place(), "near", &winner([1.0, 1.0], &[(4, 3e-6), (8, 4e-6)])).unwrap();
+        store.keep(a_scope(), "far", &winner([9.0, 1.0], &[(1, 1e-6), (2, 2e-6)])).unwrap();
+        store.keep(a_scope(), "near", &winner([1.0, 1.0], &[(4, 3e-6), (8, 4e-6)])).unwrap();
         let of = |lanes: [u32; 4]| lanes.map(program).to_vec();
-        assert_eq!(nearest(&store, place(), [1.5, 1.0], 8), of([4, 1, 8, 2]));
-        assert_eq!(nearest(&store, place(), [8.0, 1.0], 8), of([1, 4, 2, 8]));
-        assert_eq!(nearest(&store, place(), [8.0, 1.0], 1), [program(1)]);
+        assert_eq!(nearest(&store, a_scope(), [1.5, 1.0], 8), of([4, 1, 8, 2]));
+        assert_eq!(nearest(&store, a_scope(), [8.0, 1.0], 8), of([1, 4, 2, 8]));
+        assert_eq!(nearest(&store, a_scope(), [8.0, 1.0], 1), [program(1)]);
     }
 
     #[test]
     fn what_cannot_be_compared_is_kept_apart() {
         let folder = tempfile::tempdir().unwrap();
         let store = store(folder.path());
-        store.keep(place(), "a", &winner([1.0, 1.0], &[(4, 1e-6)])).unwrap();
+        store.keep(a_scope(), "a", &winner([1.0, 1.0], &[(4, 1e-6)])).unwrap();
         let double = Task::new(Operation::SpMV, Dtype::F64);
         for other in [
-            Place { task: double, ..place() },
-            Place { target: Target::A100, ..place() },
-            Place { regime: Regime::Warm, ..place() },
+            WinnerScope { task: double, ..a_scope() },
+            WinnerScope { target: Target::A100, ..a_scope() },
+            WinnerScope { regime: Regime::Warm, ..a_scope() },
         ] {
             assert!(nearest(&store, other, [1.0, 1.0], 8).is_empty());
         }
-        assert_eq!(nearest(&store, place(), [1.0, 1.0], 8), [program(4)]);
+        assert_eq!(nearest(&store, a_scope(), [1.0, 1.0], 8), [program(4)]);
     }
 
     #[test]
@@ -387,8 +392,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = store(folder.path());
         for (lanes, seconds, best) in [(4, 2e-6, 4), (8, 3e-6, 4), (2, 1e-6, 2)] {
-            store.keep(place(), "a", &winner([1.0, 1.0], &[(lanes, seconds)])).unwrap();
-            assert_eq!(nearest(&store, place(), [1.0, 1.0], 8), [program(best)]);
+            store.keep(a_scope(), "a", &winner([1.0, 1.0], &[(lanes, seconds)])).unwrap();
+            assert_eq!(nearest(&store, a_scope(), [1.0, 1.0], 8), [program(best)]);
         }
     }
 
@@ -396,7 +401,7 @@ mod tests {
     fn what_is_no_store_of_this_version_is_said_in_a_line_and_stays() {
         let folder = tempfile::tempdir().unwrap();
         let good = store(folder.path());
-        good.keep(place(), "a", &winner([1.0, 1.0], &[(4, 2e-6)])).unwrap();
+        good.keep(a_scope(), "a", &winner([1.0, 1.0], &[(4, 2e-6)])).unwrap();
         let bytes = fs::read(good.path()).unwrap();
         let mut damaged = bytes.clone();
         damaged.iter_mut().skip(64).step_by(7).for_each(|byte| *byte = !*byte);
@@ -411,8 +416,8 @@ mod tests {
             let broken = WinnerStore { path: path.clone() };
             let hidden = std::panic::take_hook();
             std::panic::set_hook(Box::new(|_| {}));
-            let looked = broken.nearest(place(), &[1.0, 1.0], 8);
-            let kept = broken.keep(place(), "a", &winner([1.0, 1.0], &[(4, 1e-6)]));
+            let looked = broken.nearest(a_scope(), &[1.0, 1.0], 8);
+            let kept = broken.keep(a_scope(), "a", &winner([1.0, 1.0], &[(4, 1e-6)]));
             std::panic::set_hook(hidden);
             for error in [looked.map(|_| ()).unwrap_err(), kept.unwrap_err()] {
                 let line = error.to_string();
@@ -426,9 +431,9 @@ mod tests {
         write.commit().unwrap();
         drop(database);
         let other = WinnerStore { path: other };
-        let error = other.nearest(place(), &[1.0, 1.0], 8).unwrap_err();
+        let error = other.nearest(a_scope(), &[1.0, 1.0], 8).unwrap_err();
         assert!(matches!(error, WinnersError::Foreign), "{error}");
-        let kept = other.keep(place(), "a", &winner([1.0, 1.0], &[(4, 1e-6)]));
+        let kept = other.keep(a_scope(), "a", &winner([1.0, 1.0], &[(4, 1e-6)]));
         assert!(matches!(kept, Err(WinnersError::Foreign)));
     }
 
@@ -440,9 +445,9 @@ mod tests {
             for number in 0..4_u32 {
                 let store = &store;
                 let new = winner([1.0 + number as f32, 1.0], &[(1 << number, 1e-6)]);
-                scope.spawn(move || store.keep(place(), &number.to_string(), &new).unwrap());
+                scope.spawn(move || store.keep(a_scope(), &number.to_string(), &new).unwrap());
             }
         });
-        assert_eq!(nearest(&store, place(), [1.0, 1.0], 8).len(), 4);
+        assert_eq!(nearest(&store, a_scope(), [1.0, 1.0], 8).len(), 4);
     }
 }

@@ -14,6 +14,7 @@ mod make;
 mod measure;
 mod none_right;
 mod prediction;
+mod selection;
 mod specialise;
 #[cfg(all(test, feature = "std"))]
 mod tests;
@@ -23,7 +24,6 @@ use core::convert::Infallible;
 use core::time::Duration;
 
 pub use make::{Asked, JudgeError, Made, MakeError, Maker, TOGETHER};
-use make::{Attempt, Unmade};
 pub use measure::{BATCH, Budget};
 pub use none_right::NoneRight;
 pub use prediction::Prediction;
@@ -31,11 +31,10 @@ pub use prediction::Prediction;
 use crate::codegen::EmitError;
 use crate::decode::{Choice, Choices, PolicyError, PolicyInput};
 use crate::kernel::{Compiler, Kernel, Refusal, SharedCompiler};
-use crate::language::Program;
 use crate::layout::PackError;
 use crate::matrix::{CsrView, Scalar};
 use crate::outcome::{Baseline, Evaluation, Evaluator, Objective, Outcome};
-use measure::Measured;
+use selection::Selection;
 
 /// What is wanted.
 pub struct Request<'a, T> {
@@ -299,110 +298,32 @@ where
     X: Check<K::Code>,
 {
     let Tools { compiler, made, evaluator, check, clock, observer } = tools;
-    let &Request { matrix, input, wanted, objective, budget, .. } = request;
-    let mut times = Times::default();
-    let maker = Maker::new(matrix, compiler, clock).with(made);
+    let maker = Maker::new(request.matrix, compiler, clock).with(made);
     if candidates.is_empty() {
         return Err(PipelineError::NoProgram);
     }
-
-    let start = clock();
-    let mut measured = match evaluator {
-        Some(evaluator) => {
-            observer(Step::Measure);
-            // A check may refuse the first.
-            let kept = if check.is_some() { wanted.max(BATCH) } else { wanted };
-            let mut measured =
-                Measured::new(&maker, evaluator, candidates, budget, (kept, objective))?;
-            if request.specialise {
-                measured.specialise(&maker, evaluator, candidates)?;
-            }
-            Some(measured)
-        }
-        None => None,
-    };
-    times.measure = if measured.is_some() { clock() - start } else { Duration::ZERO };
-
-    // Fastest first; of those without times, what the chooser finds best: it gives them in another
-    // order.
-    let mut ranked = measured.as_ref().map_or(Vec::new(), Measured::ranking);
-    let is_untimed = |index| measured.as_ref().is_none_or(|measured| measured.is_untimed(index));
-    ranked.extend(by_score(candidates).into_iter().filter(|&index| is_untimed(index)));
-    let found =
-        ranked.into_iter().filter_map(|index| Some((index, candidates.get(index)?.clone())));
-    let mut chosen = Vec::new();
-    match check {
-        None => {
-            for ((index, choice), number) in found.take(wanted).zip(1..) {
-                observer(Step::Make(number));
-                let made = remake(&maker, measured.as_mut(), index, &choice.program)?;
-                let kernel = made.map_err(PipelineError::from)?;
-                let ranked = Ranked { index, score: choice.score, kernel };
-                chosen.push(Taken { ranked, verdict: None });
-            }
-        }
+    let wanted = request.wanted;
+    let mut times = Times::default();
+    let mut selection = Selection::new(maker, candidates);
+    if let Some(evaluator) = evaluator {
+        let start = clock();
+        observer(Step::Measure);
+        // A check may refuse the first.
+        let kept = if check.is_some() { wanted.max(BATCH) } else { wanted };
+        selection.measure(evaluator, request, kept)?;
+        times.measure = clock() - start;
+    }
+    let chosen = match check {
+        None => selection.best(wanted, observer)?,
         Some(check) => {
             observer(Step::Check);
-            let start = clock();
-            let is_new = |choice: &Choice| candidates.iter().all(|c| c.program != choice.program);
-            let others =
-                core::iter::once_with(others).flatten().filter(is_new).zip(candidates.len()..);
-            let others = others.map(|(choice, index)| (index, choice));
-            let (mut making, mut broken) = (Duration::ZERO, None);
-            let mut attempts = found.chain(others).map_while(|(index, choice)| {
-                let start = clock();
-                let made = remake(&maker, measured.as_mut(), index, &choice.program);
-                making += clock() - start;
-                let made = made.map_err(|error| broken = Some(error)).ok()?;
-                let ranked = |kernel| Ranked { index, score: choice.score, kernel };
-                Some(made.map(ranked).map_err(Outcome::from))
-            });
-            let taken = check.take(&mut attempts, wanted);
-            if let Some(broken) = broken {
-                return Err(broken.into());
-            }
-            chosen = taken.map_err(PipelineError::Check)?;
-            chosen.truncate(wanted);
-            times.check = (clock() - start).saturating_sub(making);
+            let (chosen, time) = selection.checked(check, wanted, others)?;
+            times.check = time;
             (1..=chosen.len()).for_each(|number| observer(Step::Make(number)));
+            chosen
         }
-    }
-
-    let artefacts = chosen.into_iter().map(|Taken { ranked, verdict }| {
-        let Ranked { index, score, kernel } = ranked;
-        let known = measured.as_ref().and_then(|measured| measured.outcome(index));
-        Artefact {
-            predicted: Prediction::new(input, &kernel.packed.program),
-            kernel,
-            score,
-            outcome: known.map(|(outcome, _)| outcome.clone()),
-            general: measured.as_ref().and_then(|measured| measured.general(index)).cloned(),
-            verdict,
-            baselines: known.map_or(Vec::new(), |(_, batch)| batch.baselines.clone()),
-            copy_bandwidth: known.and_then(|(_, batch)| batch.copy_bandwidth),
-        }
-    });
+    };
+    let artefacts = chosen.into_iter().map(|taken| selection.artefact(taken, request.input));
     let artefacts = artefacts.collect();
-    let evaluation = measured.map(Measured::into_evaluation);
-    Ok(Generated { artefacts, evaluation, times })
-}
-
-/// The kernel of a program as it was measured, or one that is made now.
-fn remake<T: Scalar, K: SharedCompiler>(
-    maker: &Maker<'_, T, K>,
-    measured: Option<&mut Measured<K::Code>>,
-    index: usize,
-    program: &Program,
-) -> Result<Attempt<K::Code>, MakeError<K::Error>> {
-    match measured.and_then(|measured| measured.take(index)) {
-        Some(kept) => Ok(kept.restore(maker, program).map_err(Unmade::Pack)),
-        None => maker.make(program),
-    }
-}
-
-/// Indices of candidates, those with the highest scores first.
-fn by_score(candidates: &[Choice]) -> Vec<usize> {
-    let mut order: Vec<_> = candidates.iter().map(|c| c.score).enumerate().collect();
-    order.sort_by(|(_, one), (_, other)| other.total_cmp(one));
-    order.into_iter().map(|(index, _)| index).collect()
+    Ok(Generated { artefacts, evaluation: selection.into_evaluation(), times })
 }

@@ -24,7 +24,7 @@ mod timing;
 mod verify;
 
 pub(crate) use audit::Audit;
-pub(crate) use checks::{Before, Check, DISPLACEMENT, Factor, Input, Place};
+pub(crate) use checks::{Before, Check, DISPLACEMENT, Factor, Input, Placement};
 pub(crate) use loaded::{Holdings, LoadedKernel};
 pub(crate) use oracle::{ORACLE_KERNEL, ORACLE_SOURCE, Oracle, Thinning};
 pub(crate) use problem::{Operands, Problem, ProblemError, thinning};

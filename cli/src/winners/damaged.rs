@@ -42,9 +42,9 @@ fn damage() -> impl Strategy<Value = Damage> {
     ]
 }
 
-fn place() -> Place {
+fn a_scope() -> WinnerScope {
     let task = Task::new(Operation::SpMV, Dtype::F32);
-    Place { task, target: Target::H200, regime: Regime::Cold }
+    WinnerScope { task, target: Target::H200, regime: Regime::Cold }
 }
 
 fn winner(program: &str) -> Winner {
@@ -61,8 +61,8 @@ const PROGRAM: &str = "sparserl 6\nspmv f32\nblock 256\nkeep csr index=u32 value
 
 /// What using a store may come to: it works, or a line says why not and what to do.
 fn check_use(store: &WinnerStore) -> Result<(), TestCaseError> {
-    let looked = store.nearest(place(), &[1.0, 2.0], 8).map(|_| ());
-    let kept = store.keep(place(), "a", &winner(PROGRAM));
+    let looked = store.nearest(a_scope(), &[1.0, 2.0], 8).map(|_| ());
+    let kept = store.keep(a_scope(), "a", &winner(PROGRAM));
     for error in [looked.err(), kept.err()].into_iter().flatten() {
         let line = error.to_string();
         prop_assert_eq!(line.lines().count(), 1, "{}", line);
@@ -76,7 +76,7 @@ static WHOLE: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let folder = tempfile::tempdir().unwrap();
     let store = WinnerStore { path: folder.path().join("whole.redb") };
     for number in 0..40 {
-        store.keep(place(), &number.to_string(), &winner(PROGRAM)).unwrap();
+        store.keep(a_scope(), &number.to_string(), &winner(PROGRAM)).unwrap();
     }
     fs::read(store.path()).unwrap()
 });
@@ -102,10 +102,10 @@ proptest! {
     fn a_store_that_lies_is_done_without(value in lie()) {
         let folder = tempfile::tempdir().unwrap();
         let store = WinnerStore { path: folder.path().join("lies.redb") };
-        store.keep(place(), "a", &winner(PROGRAM)).unwrap();
+        store.keep(a_scope(), "a", &winner(PROGRAM)).unwrap();
         let database = Database::create(store.path()).unwrap();
         let write = database.begin_write().unwrap();
-        let key = format!("{}a", place().prefix());
+        let key = format!("{}a", a_scope().prefix());
         write.open_table(WINNERS).unwrap().insert(key.as_str(), value.as_slice()).unwrap();
         write.commit().unwrap();
         drop(database);

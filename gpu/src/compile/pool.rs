@@ -53,7 +53,7 @@ pub struct CompilePool {
     /// Whether its program is known to serve.
     has_answered: AtomicBool,
     free: Mutex<Free>,
-    /// Somebody has returned a place.
+    /// Somebody has returned a permit.
     returned: Condvar,
     /// The builds of the compilers that were asked for.
     builds: Mutex<HashMap<CompileTarget, Arc<Build>>>,
@@ -91,8 +91,8 @@ impl<'r> CompileRequest<'r> {
 #[derive(Debug)]
 struct Free {
     /// How many more processes may work.
-    places: usize,
-    /// Processes that are started and have nothing to do, at most `places`.
+    permits: usize,
+    /// Processes that are started and have nothing to do, at most `permits`.
     idle: Vec<Compiler>,
 }
 
@@ -138,7 +138,7 @@ impl CompilePool {
             deadline: DEADLINE,
             address_space: ADDRESS_SPACE,
             has_answered: AtomicBool::new(false),
-            free: Mutex::new(Free { places: processes.get(), idle: Vec::new() }),
+            free: Mutex::new(Free { permits: processes.get(), idle: Vec::new() }),
             returned: Condvar::new(),
             builds: Mutex::new(HashMap::new()),
         }
@@ -255,13 +255,13 @@ impl CompilePool {
         request: &Request,
         until: Option<Instant>,
     ) -> Result<(Answer, Option<Vec<u8>>), PoolCompileError> {
-        let mut place = self.wait_for_place();
+        let mut permit = self.wait_for_permit();
         let limit = Limit::new(self.deadline, until);
         if limit.until <= Instant::now() {
             return Err(limit.passed());
         }
-        if let Some(used) = place.process.take() {
-            match self.ask_process(used, request, limit, &mut place) {
+        if let Some(used) = permit.process.take() {
+            match self.ask_process(used, request, limit, &mut permit) {
                 Err(
                     PoolCompileError::Crashed { .. }
                     | PoolCompileError::Pool(PoolError::Process { .. })
@@ -274,16 +274,16 @@ impl CompilePool {
         let fresh = ServingProcess::start(&self.command, &[ROLE], limits)
             .map_err(|error| PoolError::Process { reason: error.to_string() })?;
         log::debug!("process {} compiles", fresh.id());
-        self.ask_process(fresh, request, limit, &mut place)
+        self.ask_process(fresh, request, limit, &mut permit)
     }
 
-    /// Leaves the process in its place if it can go on.
+    /// Leaves the process in its permit if it can go on.
     fn ask_process(
         &self,
         mut process: Compiler,
         request: &Request,
         limit: Limit,
-        place: &mut Place<'_>,
+        permit: &mut Permit<'_>,
     ) -> Result<(Answer, Option<Vec<u8>>), PoolCompileError> {
         let Limit { until, .. } = limit;
         let answer = process.send(request, &[], until).and_then(|()| process.receive(until));
@@ -310,7 +310,7 @@ impl CompilePool {
                 Err(PoolCompileError::Crashed { reason: error.to_string() })
             }
             answer => {
-                place.process = Some(process);
+                permit.process = Some(process);
                 match answer {
                     Answer::Failed(Failure::Compile(error)) => Err(error.into()),
                     Answer::Failed(Failure::Unsupported(error)) => Err(error.into()),
@@ -320,13 +320,13 @@ impl CompilePool {
         }
     }
 
-    fn wait_for_place(&self) -> Place<'_> {
+    fn wait_for_permit(&self) -> Permit<'_> {
         let mut free = lock(&self.free);
-        while free.places == 0 {
+        while free.permits == 0 {
             free = self.returned.wait(free).unwrap_or_else(PoisonError::into_inner);
         }
-        free.places -= 1;
-        Place { pool: self, process: free.idle.pop() }
+        free.permits -= 1;
+        Permit { pool: self, process: free.idle.pop() }
     }
 }
 
@@ -354,15 +354,15 @@ impl Limit {
 
 /// The right to let one process work. Given back when dropped, with the process if it is still
 /// there.
-struct Place<'a> {
+struct Permit<'a> {
     pool: &'a CompilePool,
     process: Option<Compiler>,
 }
 
-impl Drop for Place<'_> {
+impl Drop for Permit<'_> {
     fn drop(&mut self) {
         let mut free = lock(&self.pool.free);
-        free.places += 1;
+        free.permits += 1;
         free.idle.extend(self.process.take());
         drop(free);
         self.pool.returned.notify_one();

@@ -8,6 +8,8 @@ mod excerpt;
 mod given;
 mod repaired;
 mod retraced;
+mod schedule;
+mod series;
 mod strange;
 
 use std::fmt::Display;
@@ -15,11 +17,10 @@ use std::marker::PhantomData;
 use std::time::Instant;
 
 use sparserl_core::matrix::{CsrView, Scalar};
-use sparserl_core::outcome::{Outcome, Verification, Violation};
+use sparserl_core::outcome::{Outcome, Violation};
 use sparserl_core::reference::{self, Comparison, Reference};
 use sparserl_core::task::Task;
 use sparserl_emulator::code::Kernel;
-use sparserl_emulator::finding::FindingKind;
 use sparserl_emulator::launch::{Launch, LaunchError, Options, Report};
 use sparserl_emulator::machine::run;
 use sparserl_emulator::memory::{MOST_BYTES, Memory, Variables};
@@ -28,11 +29,11 @@ use super::mutants::Foreign;
 use super::named_columns::{NamedColumns, words};
 use super::{EmulationOptions, EmulatorError, Judgement, verdict};
 use crate::candidate::executable::{Parameter, Prepared};
-use crate::judge::{Before, Check, DISPLACEMENT, Factor, Input, Place, Thinning, thinning};
+use crate::judge::{Before, Check, DISPLACEMENT, Input, Placement, Thinning, thinning};
 use crate::run::device::Geometry;
 use given::Given;
 pub(super) use given::{fresh_workspace, give, launch_of};
-use strange::first_spread;
+use series::Series;
 
 /// Most elements of a dense operand that are held: 2 GiB in double precision.
 pub(super) const MOST_ELEMENTS: usize = 1 << 28;
@@ -40,17 +41,6 @@ pub(super) const MOST_ELEMENTS: usize = 1 << 28;
 const FEW_ELEMENTS: usize = 1 << 24;
 /// Of an input with more, where the matrix names no more than one of so many rows, only these are.
 const NAMED: usize = 8;
-
-/// Instructions of a warp for an entry, at most, where one warp does all of the work.
-const INSTRUCTIONS_OF_AN_ENTRY: u64 = 60;
-/// Instructions that a warp may execute however small the matrix is.
-const LEAST_BUDGET: u64 = 10_000_000;
-/// And however large it is, unless the caller says more: a minute or so. Who is given up there may
-/// have gone on to the end.
-const MOST_BUDGET: u64 = 200_000_000;
-
-/// Launches, one after the other, of a kernel that may keep something from each to the next.
-const LAUNCHES_OF_STATE: usize = 12;
 
 /// Error bounds that a result may be off to be compared with them.
 const FAR_OFF: f64 = 1e9;
@@ -61,9 +51,6 @@ pub(super) const MOST_WARPS: u64 = 1 << 22;
 const MANY_WARPS: u64 = 1 << 18;
 /// Of which there may be twice as many.
 const FEW_WARPS: u64 = 1 << 13;
-
-/// What inputs begin with. The same kernel is judged the same in every run.
-const FIRST_INPUT: u64 = 0x5EED;
 
 /// A kernel and what it is tried on: a matrix of type `A`, dense operands of type `D`.
 pub(super) struct Trial<'a, A, D> {
@@ -92,6 +79,13 @@ struct Operands<D: Scalar> {
     others: Option<D>,
     /// Bytes that they lie behind the begin of an allocation.
     displacement: u64,
+}
+
+impl<D: Scalar> Operands<D> {
+    /// Whether rows of the input that are not held are no finite numbers.
+    fn is_strange(&self) -> bool {
+        self.others.is_some()
+    }
 }
 
 /// What a launch left.
@@ -144,162 +138,20 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
         &self,
         (options, until): (&EmulationOptions, Option<Instant>),
     ) -> Result<Judgement, EmulatorError> {
-        let warps = warps(&self.prepared.launch.geometry);
-        let is_long = self.is_foreign() && warps > MANY_WARPS;
-        let least = EmulationOptions { seeds: 1, checks: 2, ..*options };
-        let options = if is_long { &least } else { options };
-        let mut random = fastrand::Rng::with_seed(FIRST_INPUT);
-        let mut kept;
-        let (mut input, mut output) = (Vec::new(), Vec::new());
-        let mut verified = Verification { checks: 0, worst_ratio: 0.0 };
-        let mut counters = None;
-        let mut remark = None;
-        let judgement = |outcome, findings, counters| Judgement {
-            outcome,
-            findings,
-            counters,
-            ptx_instructions: Some(self.kernel.code.len()),
-            remark: None,
-        };
-        let implied = self.implied_instructions();
-        let budget = options.budget.unwrap_or(implied.clamp(LEAST_BUDGET, MOST_BUDGET));
-        // What threads tell each other, or draw, goes wrong in few orders.
-        let tells = self.kernel.has_strong_reads() || self.kernel.has_drawn_values();
-        let tells = self.is_foreign() && tells && warps <= FEW_WARPS;
-        let seeds = options.seeds.max(1).saturating_mul(if tells { 2 } else { 1 });
-        for seed in 0..u64::from(seeds) {
-            // As after loading: what only the first launch does wrong is looked for in each order.
-            kept = Kept { workspace: fresh_workspace(self.prepared), ..Kept::default() };
-            let mut was_launched = false;
-            // What only the first launch does wrong may need an output that is added to.
-            let first = if self.is_foreign() { seed as usize } else { 0 };
-            let checks = Check::of_all().cycle().skip(first);
-            let keeps =
-                self.is_foreign() && seed == 0 && warps <= FEW_WARPS && self.keeps_variables();
-            let launches = options.checks.max(1) as usize;
-            let many = launches > 1 && keeps;
-            let checks = checks.take(if many { launches.max(LAUNCHES_OF_STATE) } else { launches });
-            // Generated kernels leave out what they pad with, which a thorough check goes into.
-            let is_first = seed == 0 && !is_long;
-            let thorough = self.is_foreign() || options.checks as usize >= Check::of_all().count();
-            let takes_factors = self.takes(Parameter::Alpha) || self.takes(Parameter::Beta);
-            let besides = Check::of_emulators(self.is_foreign(), takes_factors)
-                .filter(|_| thorough && is_first);
-            for check in checks.chain(besides) {
-                let mut operands = self.operands(check, input, output, &mut random);
-                let is_strange = operands.others.is_some();
-                let unnamed = self.poison(&mut operands);
-                let how = Options { seed, budget, until, until_fault: false };
-                // Where the launch goes wrong it is repeated.
-                let before = if self.is_foreign() { kept.copied() } else { Kept::default() };
-                let mut launched = match self.launch(&operands, kept, &how) {
-                    Ok(launched) => launched,
-                    Err(refusal) => {
-                        let outcome = Outcome::LaunchFailed { reason: refusal.to_string() };
-                        return Ok(judgement(outcome, Vec::new(), counters));
-                    }
-                };
-                let counters = *counters.get_or_insert(launched.report.counters);
-                if self.is_foreign() {
-                    verdict::forgive_wraps(&mut launched.report);
+        let options = self.affordable(options);
+        let budget = self.budget(&options);
+        let mut series = Series::new(self, options.deadline);
+        for seed in 0..self.orders(&options) {
+            // What only the first launch does wrong is looked for in each order.
+            series.load();
+            let how = Options { seed, budget, until, until_fault: false };
+            for check in self.checks(seed, &options) {
+                if let Some(wrong) = series.run(check, &how)? {
+                    return Ok(wrong);
                 }
-                if let Some(limit) = verdict::given_up(&mut launched.report, budget >= implied) {
-                    return Err(match (limit.kind, options.deadline) {
-                        (FindingKind::OverBudget, _) => EmulatorError::Budget { budget, implied },
-                        (_, Some(deadline)) if is_past(until) => {
-                            EmulatorError::OutOfTime { deadline }
-                        }
-                        _ => EmulatorError::GivenUp { why: limit.detail },
-                    });
-                }
-                // Samples have no NaN where nothing is held: such a launch cannot be repeated.
-                let may_rely = was_launched && !is_strange;
-                if let Some(outcome) = verdict::of_findings(&launched.report.findings) {
-                    let relies = may_rely && self.is_right_first(&operands, &how)?;
-                    let outcome = match (relies, check.operands) {
-                        (true, _) => verdict::after_others(outcome),
-                        (false, Place::Displaced) => verdict::displaced(outcome),
-                        (false, Place::Here | Place::There) => outcome,
-                    };
-                    let mut findings = launched.report.findings;
-                    self.tell_more(
-                        &mut findings,
-                        &operands,
-                        &before,
-                        (&how, counters.longest_warp),
-                    );
-                    if relies && let Some(failed) = self.traced(&operands, before, &how) {
-                        findings.extend(self.state_findings(&failed, &operands, &how));
-                    }
-                    findings.extend(launched.report.remarks);
-                    return Ok(judgement(outcome, findings, Some(counters)));
-                }
-                if is_strange {
-                    self.forgive(&mut operands.input, &mut launched.output, &unnamed);
-                }
-                let reference = self.reference(&operands)?;
-                let comparison = reference::compare(&reference, &launched.output);
-                if comparison.unbounded > 0 {
-                    let elements = comparison.unbounded;
-                    return Err(EmulatorError::Range { elements, dtype: D::DTYPE });
-                }
-                let spread =
-                    first_spread(&reference, &launched.output, self.is_foreign() && is_strange);
-                if let Some(element) = spread {
-                    remark.get_or_insert_with(|| self.spreads(element / self.width));
-                    // For those who go on from it.
-                    let right = reference.values.iter().map(|&value| D::from_f64(value));
-                    launched.output = right.collect();
-                }
-                let wrong = if comparison.passed() || spread.is_some() {
-                    self.left_counting(&launched.kept.workspace)
-                } else {
-                    let results = (&reference, launched.output.as_slice());
-                    let takes_beta = self.takes(Parameter::Beta);
-                    let adds_nothing = check.beta != Factor::Zero && !takes_beta;
-                    let how = if adds_nothing { "on another input" } else { check.name };
-                    let factors = in_words(self.prepared, [operands.alpha, operands.beta]);
-                    Some(inexact(how, &factors, (self.width, |row| row), results, comparison))
-                };
-                if let Some(outcome) = wrong {
-                    let remarks = launched.report.remarks;
-                    let relies =
-                        may_rely && !comparison.passed() && self.is_right_first(&operands, &how)?;
-                    let mut findings = Vec::new();
-                    if !comparison.passed() && !is_strange {
-                        findings = self.diagnose(
-                            &operands,
-                            before,
-                            &how,
-                            (relies, counters.longest_warp, &reference),
-                        );
-                    }
-                    let outcome = match relies {
-                        true => verdict::after_others(outcome),
-                        false => verdict::with_remarks(outcome, &remarks),
-                    };
-                    findings.extend(remarks);
-                    return Ok(judgement(outcome, findings, Some(counters)));
-                }
-                kept = launched.kept;
-                was_launched = true;
-                (input, output) = (operands.input, launched.output);
-                if spread.is_some() {
-                    continue;
-                }
-                verified.checks += 1;
-                verified.worst_ratio = verified.worst_ratio.max(comparison.worst_ratio);
             }
         }
-        let outcome = Outcome::Verified(verified);
-        Ok(Judgement { remark, ..judgement(outcome, Vec::new(), counters) })
-    }
-
-    /// Instructions that a warp executes at most if a single one does all of the work.
-    fn implied_instructions(&self) -> u64 {
-        let (rows, columns) = (self.matrix.rows() as u64, self.matrix.cols() as u64);
-        let work = (self.matrix.nnz() as u64 + rows + columns).saturating_mul(self.width as u64);
-        work.saturating_mul(INSTRUCTIONS_OF_AN_ENTRY)
+        Ok(series.verified())
     }
 
     fn takes(&self, parameter: Parameter) -> bool {
@@ -345,9 +197,9 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
         let [alpha, beta] = [alpha, beta].map(D::Accumulator::from_f64);
         let others = check.input.strange().map(D::from_f64);
         let displacement = match check.operands {
-            Place::Displaced => DISPLACEMENT,
+            Placement::Displaced => DISPLACEMENT,
             // Each launch has a memory of its own.
-            Place::Here | Place::There => 0,
+            Placement::Here | Placement::There => 0,
         };
         Operands { input, initial, alpha, beta, others, displacement }
     }

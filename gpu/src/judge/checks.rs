@@ -43,7 +43,7 @@ pub(crate) struct Check {
     pub(crate) alpha: Factor,
     /// β, for kernels that take one; for others it is 0.
     pub(crate) beta: Factor,
-    pub(crate) operands: Place,
+    pub(crate) operands: Placement,
     /// Whether the kernel before it ends late.
     pub(crate) behind_late: bool,
     pub(crate) judges: Judges,
@@ -130,7 +130,7 @@ pub(crate) enum Before {
 /// Which of two pairs of operands is taken, so that a launch finds its operands elsewhere than the
 /// one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Placement {
     Here,
     There,
     /// [`DISPLACEMENT`] behind where an allocation begins.
@@ -148,7 +148,7 @@ const ALONE: Check = Check {
     before: Before::Unwritten,
     alpha: Factor::One,
     beta: Factor::Zero,
-    operands: Place::Here,
+    operands: Placement::Here,
     behind_late: false,
     judges: Judges::Emulator,
 };
@@ -162,7 +162,7 @@ impl Check {
             before: Before::Unwritten,
             alpha: Factor::One,
             beta: Factor::Zero,
-            operands: Place::Here,
+            operands: Placement::Here,
             behind_late: true,
             judges: Judges::All,
         },
@@ -172,7 +172,7 @@ impl Check {
             before: Before::Random,
             alpha: Factor::Random,
             beta: Factor::Random,
-            operands: Place::There,
+            operands: Placement::There,
             behind_late: true,
             judges: Judges::All,
         },
@@ -182,7 +182,7 @@ impl Check {
             before: Before::Unwritten,
             alpha: Factor::Random,
             beta: Factor::Zero,
-            operands: Place::There,
+            operands: Placement::There,
             behind_late: false,
             judges: Judges::All,
         },
@@ -192,7 +192,7 @@ impl Check {
             before: Before::OldResult,
             alpha: Factor::One,
             beta: Factor::Zero,
-            operands: Place::Here,
+            operands: Placement::Here,
             behind_late: false,
             judges: Judges::All,
         },
@@ -202,7 +202,7 @@ impl Check {
             before: Before::Patched,
             alpha: Factor::One,
             beta: Factor::Zero,
-            operands: Place::Here,
+            operands: Placement::Here,
             behind_late: false,
             judges: Judges::All,
         },
@@ -214,7 +214,7 @@ impl Check {
         },
         Self {
             name: "on operands that are aligned to 16 bytes only",
-            operands: Place::Displaced,
+            operands: Placement::Displaced,
             judges: Judges::EmulatorOfForeign,
             ..ALONE
         },
@@ -350,7 +350,7 @@ mod tests {
         let is_strange = |check: Check| {
             matches!(check.input, Input::Subnormal | Input::Zero)
                 || check.input.strange().is_some()
-                || check.operands == Place::Displaced
+                || check.operands == Placement::Displaced
         };
         assert!(!Check::of_all().any(is_strange));
     }

@@ -16,7 +16,7 @@ use sparserl_core::matrix::Scalar;
 use sparserl_core::outcome::{Outcome, Violation};
 
 use super::audit::{Watched, watched};
-use super::checks::{Before, Check, Input, Place};
+use super::checks::{Before, Check, Input, Placement};
 use super::oracle::{Noted, Notes, Oracle, Region, Verdict, When};
 use super::problem::{Operands, Problem};
 use super::{LoadedKernel, Stop};
@@ -52,13 +52,13 @@ pub(crate) fn verify<A: Scalar, D: Scalar>(
     let events = [Event::new(device)?, Event::new(device)?];
     let digests = Digests::new(problem, kernel);
     let notes = oracle.notes(digests.places.len())?;
-    let mut checker = Checker { problem, stream, oracle, kernel, events, digests, notes };
-    let verified = checker.all(rounds, random);
-    oracle.keep(checker.notes);
+    let mut verifier = Verifier { problem, stream, oracle, kernel, events, digests, notes };
+    let verified = verifier.all(rounds, random);
+    oracle.keep(verifier.notes);
     verified
 }
 
-struct Checker<'a, A, D> {
+struct Verifier<'a, A, D> {
     problem: &'a Problem<A, D>,
     stream: &'a Stream,
     oracle: &'a Oracle,
@@ -69,7 +69,7 @@ struct Checker<'a, A, D> {
     notes: Notes,
 }
 
-impl<A: Scalar, D: Scalar> Checker<'_, A, D> {
+impl<A: Scalar, D: Scalar> Verifier<'_, A, D> {
     fn all(&mut self, rounds: u32, random: &mut fastrand::Rng) -> Result<Verified, Stop> {
         let mut verified = Verified::default();
         let [first, second] = &self.problem.operands;
@@ -78,8 +78,8 @@ impl<A: Scalar, D: Scalar> Checker<'_, A, D> {
             let (here, there) = if round % 2 == 0 { (first, second) } else { (second, first) };
             for check in Check::of_all() {
                 let operands = match check.operands {
-                    Place::Here => here,
-                    Place::There | Place::Displaced => there,
+                    Placement::Here => here,
+                    Placement::There | Placement::Displaced => there,
                 };
                 let (verdict, seconds) = self.check(check, operands, random)?;
                 verified.add(verdict);

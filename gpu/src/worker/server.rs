@@ -18,7 +18,7 @@ use crate::isolate::Connection;
 use crate::judge::{Holdings, Oracle, Problem, ProblemError, Stopwatch};
 use crate::run::device::{Device, DeviceError, DeviceFacts, Stream};
 use announcer::{Announcer, Lost};
-use judgement::{Judgement, Tools};
+use judgement::{Judge, Tools};
 
 /// Bytes that kernels may take with `malloc`, all together.
 const HEAP_BYTES: usize = 8 << 20;
@@ -237,15 +237,13 @@ impl Server {
         };
         let random = fastrand::Rng::with_seed(seed);
         match problem {
-            AnyProblem::F32(problem) => Judgement { tools, problem, random }.judge(kernels, client),
-            AnyProblem::F64(problem) => Judgement { tools, problem, random }.judge(kernels, client),
+            AnyProblem::F32(problem) => Judge { tools, problem, random }.judge(kernels, client),
+            AnyProblem::F64(problem) => Judge { tools, problem, random }.judge(kernels, client),
             AnyProblem::F32InF64(problem) => {
-                Judgement { tools, problem, random }.judge(kernels, client)
+                Judge { tools, problem, random }.judge(kernels, client)
             }
-            AnyProblem::F16(problem) => Judgement { tools, problem, random }.judge(kernels, client),
-            AnyProblem::BF16(problem) => {
-                Judgement { tools, problem, random }.judge(kernels, client)
-            }
+            AnyProblem::F16(problem) => Judge { tools, problem, random }.judge(kernels, client),
+            AnyProblem::BF16(problem) => Judge { tools, problem, random }.judge(kernels, client),
         }
     }
 }

@@ -58,20 +58,20 @@ pub fn check<X: Experiment, E: Evaluator<Code: Clone + Send + Sync, Cuda: Sync>>
         let shard = claim.number();
         let Some(recipe) = recipes.recipe(shard) else { break };
         let (place, seed) = ((shard, &recipe), recipes.seed(shard));
-        let mut checker =
-            Checker { experiment, tasks, target, evaluator: &mut *evaluator, collected };
+        let mut runner =
+            ExperimentRunner { experiment, tasks, target, evaluator: &mut *evaluator, collected };
         let matrix = usable(&recipe, recipes.real())
             .map_err(|source| CollectError::Real { index: shard, source })?;
         if let Some(matrix) = matrix {
             for dtype in dtypes(tasks) {
                 with_scalar!(dtype, T => {
                     if let Some(matrix) = held_in::<T>(&matrix) {
-                        checker.check(place, &matrix, seed)?;
+                        runner.check(place, &matrix, seed)?;
                     }
                 });
             }
         }
-        collected = checker.collected;
+        collected = runner.collected;
         collected.matrices += 1;
         claim.finish().map_err(CollectError::from)?;
         observe(&Progress { shard, recipe: &recipe, collected });
@@ -80,7 +80,7 @@ pub fn check<X: Experiment, E: Evaluator<Code: Clone + Send + Sync, Cuda: Sync>>
 }
 
 /// Judges programs of one matrix after the other.
-struct Checker<'a, X, E> {
+struct ExperimentRunner<'a, X, E> {
     experiment: &'a X,
     tasks: &'a [Task],
     target: Target,
@@ -88,7 +88,9 @@ struct Checker<'a, X, E> {
     collected: Collected,
 }
 
-impl<X: Experiment, E: Evaluator<Code: Clone + Send + Sync, Cuda: Sync>> Checker<'_, X, E> {
+impl<X: Experiment, E: Evaluator<Code: Clone + Send + Sync, Cuda: Sync>>
+    ExperimentRunner<'_, X, E>
+{
     /// Runs the experiment on all tasks whose matrix is of this type.
     fn check<T: Scalar>(
         &mut self,

@@ -7,7 +7,7 @@ use burn::tensor::backend::AutodiffBackend;
 use burn::tensor::{Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 
-use super::parameters::{Parameter, Place, numbers};
+use super::parameters::{Parameter, ParameterPath, numbers};
 
 /// How parameters follow their gradients.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -100,7 +100,7 @@ impl<B: AutodiffBackend> AdamW<B> {
         let scale = (norm.clone() + 1e-12).recip().mul_scalar(largest).clamp_max(1.0);
         self.steps += 1;
         let mut update =
-            Update { adam: self, gradients, scale, learning_rate, place: Place::default() };
+            Update { adam: self, gradients, scale, learning_rate, path: ParameterPath::default() };
         (module.map(&mut update), Some(norm))
     }
 
@@ -166,16 +166,16 @@ struct Update<'g, B: AutodiffBackend> {
     gradients: &'g B::Gradients,
     scale: Tensor<B::InnerBackend, 1>,
     learning_rate: f64,
-    place: Place,
+    path: ParameterPath,
 }
 
 impl<B: AutodiffBackend> ModuleMapper<B> for Update<'_, B> {
     fn enter_module(&mut self, name: &str, _: &str) {
-        self.place.enter(name);
+        self.path.enter(name);
     }
 
     fn exit_module(&mut self, _: &str, _: &str) {
-        self.place.exit();
+        self.path.exit();
     }
 
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<B, D>>) -> Param<Tensor<B, D>> {
@@ -200,7 +200,7 @@ impl<B: AutodiffBackend> Update<'_, B> {
         let OptimizerConfig { beta_1, beta_2, epsilon, weight_decay, .. } = self.adam.config;
         let shape = tensor.dims();
         let gradient = gradient.reshape([-1]) * self.scale.clone();
-        let name = self.place.name();
+        let name = self.path.name();
         let (first, second) = match self.adam.moments.remove(&name) {
             Some(moments) => (moments.first, moments.second),
             None => (gradient.zeros_like(), gradient.zeros_like()),

@@ -8,7 +8,7 @@ use sparserl_core::random::SplitMix64;
 /// A parameter's numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameter {
-    /// Its place, such as `decoder.layers.0.attention.query.weight`.
+    /// Its path, such as `decoder.layers.0.attention.query.weight`.
     pub name: String,
     /// Its shape.
     pub shape: Vec<usize>,
@@ -25,9 +25,9 @@ impl Parameter {
 
 /// Where a walk over modules is.
 #[derive(Default)]
-pub(super) struct Place(Vec<String>);
+pub(super) struct ParameterPath(Vec<String>);
 
-impl Place {
+impl ParameterPath {
     pub(super) fn enter(&mut self, name: &str) {
         self.0.push(name.to_owned());
     }
@@ -44,28 +44,28 @@ impl Place {
 /// All parameters, in a fixed order.
 pub(super) fn list<B: Backend, M: Module<B>>(module: &M) -> Vec<Parameter> {
     struct List {
-        place: Place,
+        path: ParameterPath,
         found: Vec<Parameter>,
     }
     impl<B: Backend> ModuleVisitor<B> for List {
         fn enter_module(&mut self, name: &str, _: &str) {
-            self.place.enter(name);
+            self.path.enter(name);
         }
 
         fn exit_module(&mut self, _: &str, _: &str) {
-            self.place.exit();
+            self.path.exit();
         }
 
         fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<B, D>>) {
             let tensor = param.val();
             self.found.push(Parameter {
-                name: self.place.name(),
+                name: self.path.name(),
                 shape: tensor.dims().to_vec(),
                 numbers: numbers(tensor),
             });
         }
     }
-    let mut list = List { place: Place::default(), found: Vec::new() };
+    let mut list = List { path: ParameterPath::default(), found: Vec::new() };
     module.visit(&mut list);
     list.found
 }
@@ -82,23 +82,23 @@ pub(super) fn change<B: Backend, M: Module<B>>(
     change: impl FnMut(&str, &[usize]) -> Option<Vec<f32>>,
 ) -> M {
     struct Change<F> {
-        place: Place,
+        path: ParameterPath,
         change: F,
     }
     impl<B: Backend, F: FnMut(&str, &[usize]) -> Option<Vec<f32>>> ModuleMapper<B> for Change<F> {
         fn enter_module(&mut self, name: &str, _: &str) {
-            self.place.enter(name);
+            self.path.enter(name);
         }
 
         fn exit_module(&mut self, _: &str, _: &str) {
-            self.place.exit();
+            self.path.exit();
         }
 
         fn map_float<const D: usize>(&mut self, param: Param<Tensor<B, D>>) -> Param<Tensor<B, D>> {
             let (id, tensor, mapper) = param.consume();
             let shape = tensor.dims();
             let count = shape.iter().product::<usize>();
-            let changed = (self.change)(&self.place.name(), &shape);
+            let changed = (self.change)(&self.path.name(), &shape);
             let tensor = match changed.filter(|numbers| numbers.len() == count) {
                 Some(numbers) => {
                     let data = TensorData::new(numbers, shape);
@@ -110,7 +110,7 @@ pub(super) fn change<B: Backend, M: Module<B>>(
             Param::from_mapped_value(id, tensor, mapper)
         }
     }
-    module.map(&mut Change { place: Place::default(), change })
+    module.map(&mut Change { path: ParameterPath::default(), change })
 }
 
 /// The module with the numbers of parameters that are given by name; others stay.

@@ -6,7 +6,7 @@ use super::PtxError;
 use super::lower::Lowering;
 use super::names::Named;
 use super::outlined::{Outlined, Own};
-use super::scope::{Place, Scope};
+use super::scope::{Scope, Variable};
 use super::syntax::{Declaration, DeclaredSpace, Function, Operand, StatementKind};
 use super::variables::function_address;
 use crate::code::{self, Call, Callee, Guard, Op, Space};
@@ -104,22 +104,24 @@ impl<'m> Lowering<'m> {
             return Err(self.error(format!("another number of parameters than `{function}` has")));
         }
         for (parameter, argument) in parameters.iter().zip(arguments) {
-            let (name, place) = self.passed(argument)?;
-            if place.bytes < parameter.bytes() {
+            let (name, variable) = self.passed(argument)?;
+            if variable.bytes < parameter.bytes() {
                 return Err(self.error(format!("`{name}` is smaller than `{function}` takes")));
             }
-            scope.declare_place(&parameter.name, place);
+            scope.declare_variable(&parameter.name, variable);
         }
         Ok(())
     }
 
-    /// The name and place of a variable that is passed.
-    fn passed(&mut self, argument: &'m Operand) -> Result<(&'m str, Place), PtxError> {
+    /// A variable that is passed, by its name.
+    fn passed(&mut self, argument: &'m Operand) -> Result<(&'m str, Variable), PtxError> {
         let Operand::Name { name, negated: false, offset: 0 } = argument else {
             return Err(self.error("arguments have to be `.param` variables"));
         };
         match self.resolve(name)? {
-            Named::Variable(place @ Place { space: Space::Local, .. }) => Ok((name, place)),
+            Named::Variable(variable @ Variable { space: Space::Local, .. }) => {
+                Ok((name, variable))
+            }
             _ => Err(self.error(format!("`{name}` is no `.param` variable"))),
         }
     }
@@ -195,16 +197,16 @@ impl<'m> Lowering<'m> {
     ) -> Result<Box<[Range<u32>]>, PtxError> {
         let mut places = Vec::new();
         for declaration in declarations {
-            let place = self.local(declaration)?;
-            scope.declare_place(&declaration.name, place);
-            places.push(range(place));
+            let variable = self.local(declaration)?;
+            scope.declare_variable(&declaration.name, variable);
+            places.push(range(variable));
         }
         Ok(places.into())
     }
 }
 
-fn range(place: Place) -> Range<u32> {
-    place.address as u32..(place.address + place.bytes) as u32
+fn range(variable: Variable) -> Range<u32> {
+    variable.address as u32..(variable.address + variable.bytes) as u32
 }
 
 /// What a call takes of a device's stack at least, whatever the compiler keeps there besides.

@@ -7,7 +7,7 @@ use super::guesses;
 use super::liveness::{drop_unread_results, read_before_written, read_by};
 use super::outlined::{Label, Outlined, Own};
 use super::reach::Reach;
-use super::scope::{Place, Scope};
+use super::scope::{Scope, Variable};
 use super::shared::{self, Shared};
 use super::syntax::{Declaration, DeclaredSpace, Function, Statement, StatementKind};
 use super::{Module, PtxError};
@@ -70,8 +70,8 @@ fn place_parameters(function: &Function) -> Result<(Vec<Parameter>, Scope<'_>), 
             return Err(PtxError::new(declaration.line, reason));
         };
         parameters.push(Parameter { bytes: start..end });
-        let place = Place { space: Space::Parameter, address, bytes };
-        scope.declare_place(&declaration.name, place);
+        let variable = Variable { space: Space::Parameter, address, bytes };
+        scope.declare_variable(&declaration.name, variable);
     }
     Ok((parameters, scope))
 }
@@ -234,15 +234,15 @@ impl<'m> Lowering<'m> {
         declaration: &'m Declaration,
     ) -> Result<(), PtxError> {
         let bytes = declaration.bytes();
-        let place = match declaration.space {
+        let variable = match declaration.space {
             DeclaredSpace::Shared => {
                 let address = self.shared.of_bodies.get(&(function, at)).copied();
-                Place { space: Space::Shared, address: address.unwrap_or_default(), bytes }
+                Variable { space: Space::Shared, address: address.unwrap_or_default(), bytes }
             }
             DeclaredSpace::Local | DeclaredSpace::Parameter => {
-                let place = self.local(declaration)?;
-                self.add_gaps(function, declaration, place.address);
-                place
+                let variable = self.local(declaration)?;
+                self.add_gaps(function, declaration, variable.address);
+                variable
             }
             DeclaredSpace::Global | DeclaredSpace::Constant => {
                 let reason = format!("`{}` has to be outside of the function", declaration.name);
@@ -250,20 +250,20 @@ impl<'m> Lowering<'m> {
             }
         };
         if let Some(scope) = self.frame.scopes.last_mut() {
-            scope.declare_place(&declaration.name, place);
+            scope.declare_variable(&declaration.name, variable);
         }
         Ok(())
     }
 
     /// Room in a thread's own memory.
-    pub(super) fn local(&mut self, declaration: &Declaration) -> Result<Place, PtxError> {
+    pub(super) fn local(&mut self, declaration: &Declaration) -> Result<Variable, PtxError> {
         let (address, bytes) =
             (self.local_bytes.next_multiple_of(declaration.align), declaration.bytes());
         self.local_bytes = address.saturating_add(bytes);
         if self.local_bytes > 512 << 10 {
             return Err(self.error("a thread's own memory is larger than 512 KiB"));
         }
-        Ok(Place { space: Space::Local, address, bytes })
+        Ok(Variable { space: Space::Local, address, bytes })
     }
 
     /// Notes what lies between the arrays of a variable at that address, if it is made of several.

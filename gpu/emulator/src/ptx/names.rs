@@ -2,7 +2,7 @@
 
 use super::PtxError;
 use super::lower::Lowering;
-use super::scope::Place;
+use super::scope::Variable;
 use super::syntax::{Declaration, DeclaredSpace, Kind, Type};
 use crate::code::{Constant, MULTIPROCESSORS, Register, Space};
 
@@ -16,7 +16,7 @@ pub(super) enum Named {
     /// A special register of so many bits that grows with time.
     Clock(u32),
     /// A variable.
-    Variable(Place),
+    Variable(Variable),
 }
 
 impl<'m> Lowering<'m> {
@@ -27,8 +27,8 @@ impl<'m> Lowering<'m> {
             if let Some(&(register, bits)) = scope.registers.get(name) {
                 return Ok(Named::Register(register, bits));
             }
-            if let Some(&place) = scope.places.get(name) {
-                return Ok(Named::Variable(place));
+            if let Some(&variable) = scope.variables.get(name) {
+                return Ok(Named::Variable(variable));
             }
             if let Some(ty) = scope.declared_type(name) {
                 let register = self.fresh_of(ty)?;
@@ -48,11 +48,11 @@ impl<'m> Lowering<'m> {
         let module = self.module;
         if let Some(&address) = module.addresses.get(name) {
             let (space, bytes) = (Space::Global, 0);
-            return Ok(Named::Variable(Place { space, address, bytes }));
+            return Ok(Named::Variable(Variable { space, address, bytes }));
         }
         if let Some(&address) = self.shared.of_module.get(name) {
             let (space, bytes) = (Space::Shared, 0);
-            return Ok(Named::Variable(Place { space, address, bytes }));
+            return Ok(Named::Variable(Variable { space, address, bytes }));
         }
         let declared = module.source.variables.iter().find(|d| d.name == name);
         Err(self.error(match declared {

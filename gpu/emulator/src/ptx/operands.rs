@@ -5,7 +5,7 @@ use std::cell::Cell;
 use super::PtxError;
 use super::lower::Lowering;
 use super::names::Named;
-use super::scope::Place;
+use super::scope::Variable;
 use super::syntax::{Instruction, Operand};
 use crate::code::{Address, Constant, Op, Register, Space};
 use crate::compute::{Compute, Operands};
@@ -34,7 +34,7 @@ impl<'m> Lowering<'m> {
                 self.constant(Constant::Bits(value), bits)
             }
             Operand::Name { name, offset, .. } => match self.resolve(name)? {
-                Named::Variable(place) => self.read_address(name, place, *offset, bits),
+                Named::Variable(variable) => self.read_address(name, variable, *offset, bits),
                 _ if *offset != 0 => Err(self.error(format!("`{name}` is no variable"))),
                 Named::Register(register, held) => {
                     let fits = match bits {
@@ -65,12 +65,12 @@ impl<'m> Lowering<'m> {
     fn read_address(
         &mut self,
         name: &str,
-        place: Place,
+        variable: Variable,
         offset: i64,
         bits: u32,
     ) -> Result<Register, PtxError> {
-        if let Some(frame) = self.frame_of(place) {
-            let address = place.address.wrapping_add_signed(offset);
+        if let Some(frame) = self.frame_of(variable) {
+            let address = variable.address.wrapping_add_signed(offset);
             let (long, within) = (self.fresh(64)?, self.constant(Constant::Bits(address), 64)?);
             self.emit_compute(&["add", "s64"], &[long, frame, within])?;
             if bits == 64 {
@@ -80,16 +80,16 @@ impl<'m> Lowering<'m> {
             self.emit_compute(&["cvt", "u32", "u64"], &[word, long])?;
             return Ok(word);
         }
-        if bits == 64 || bits == 32 && place.space != Space::Global {
-            let address = place.address.wrapping_add_signed(offset);
+        if bits == 64 || bits == 32 && variable.space != Space::Global {
+            let address = variable.address.wrapping_add_signed(offset);
             return self.constant(Constant::Bits(address), bits);
         }
         Err(self.error(format!("the address of `{name}` does not fit {bits} bits")))
     }
 
     /// The register that has the address of the frame in which a variable lies.
-    fn frame_of(&self, place: Place) -> Option<Register> {
-        self.own.as_ref().map(|own| own.frame).filter(|_| place.space == Space::Local)
+    fn frame_of(&self, variable: Variable) -> Option<Register> {
+        self.own.as_ref().map(|own| own.frame).filter(|_| variable.space == Space::Local)
     }
 
     /// A source that may be wider than what is used of it.
@@ -193,15 +193,15 @@ impl<'m> Lowering<'m> {
                 let space = if is_frame { Space::Local } else { wanted };
                 Ok(Address { space, base: Some(register), offset })
             }
-            Named::Variable(place) => {
+            Named::Variable(variable) => {
                 // Parameters of calls and of functions are part of the frame.
-                let is_frame = wanted == Space::Parameter && place.space == Space::Local;
-                let is_own = wanted == Space::Cluster && place.space == Space::Shared;
-                if wanted != Space::Generic && wanted != place.space && !is_frame && !is_own {
+                let is_frame = wanted == Space::Parameter && variable.space == Space::Local;
+                let is_own = wanted == Space::Cluster && variable.space == Space::Shared;
+                if wanted != Space::Generic && wanted != variable.space && !is_frame && !is_own {
                     return Err(self.error(format!("`{name}` lies in another space")));
                 }
-                let offset = place.address.wrapping_add_signed(offset).cast_signed();
-                Ok(Address { space: place.space, base: self.frame_of(place), offset })
+                let offset = variable.address.wrapping_add_signed(offset).cast_signed();
+                Ok(Address { space: variable.space, base: self.frame_of(variable), offset })
             }
             _ => Err(self.error(format!("`{name}` is no address"))),
         }

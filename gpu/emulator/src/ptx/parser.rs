@@ -36,11 +36,11 @@ pub(super) struct Parser<'t> {
     pub(super) tokens: Vec<Placed<'t>>,
     pub(super) next: usize,
     /// Where the function that a place is in was inlined; of several, the last.
-    pub(super) inlined_at: HashMap<Place, Place>,
+    pub(super) inlined_at: HashMap<FilePosition, FilePosition>,
 }
 
 /// File, line and column.
-pub(super) type Place = (u32, u32, u32);
+pub(super) type FilePosition = (u32, u32, u32);
 
 impl<'t> Parser<'t> {
     fn source(mut self) -> Result<Source, PtxError> {

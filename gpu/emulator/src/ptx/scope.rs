@@ -7,7 +7,7 @@ use crate::code::{Register, Space};
 
 /// An address that is known beforehand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Variable {
     pub(super) space: Space,
     pub(super) address: u64,
     /// Size of the variable.
@@ -22,7 +22,7 @@ pub(super) struct Scope<'m> {
     /// Registers that were used.
     pub(super) registers: HashMap<&'m str, (Register, u32)>,
     /// Variables.
-    pub(super) places: HashMap<&'m str, Place>,
+    pub(super) variables: HashMap<&'m str, Variable>,
 }
 
 impl<'m> Scope<'m> {
@@ -32,8 +32,8 @@ impl<'m> Scope<'m> {
         }
     }
 
-    pub(super) fn declare_place(&mut self, name: &'m str, place: Place) {
-        self.places.insert(name, place);
+    pub(super) fn declare_variable(&mut self, name: &'m str, variable: Variable) {
+        self.variables.insert(name, variable);
     }
 
     /// The type of a register, if it is declared here, by its own name or as one of `%r<10>`.

@@ -2,7 +2,7 @@
 
 use super::PtxError;
 use super::lexer::Token;
-use super::parser::{Parser, Place, declared_space};
+use super::parser::{FilePosition, Parser, declared_space};
 use super::syntax::{Instruction, Operand, RegisterName, Statement, StatementKind, Type};
 
 /// How deep `{ }` may nest.
@@ -102,7 +102,7 @@ impl<'t> Parser<'t> {
     /// and line, then those where the function is called that they are in, and so on.
     pub(super) fn location(&mut self) -> Result<Vec<(u32, u32)>, PtxError> {
         self.skip();
-        let place = self.place()?;
+        let place = self.file_position()?;
         while self.eat(b',') {
             match self.word()? {
                 "function_name" => {
@@ -110,7 +110,7 @@ impl<'t> Parser<'t> {
                     self.offset(0)?;
                 }
                 "inlined_at" => {
-                    let at = self.place()?;
+                    let at = self.file_position()?;
                     self.inlined_at.insert(place, at);
                 }
                 word => return Err(self.error(format!("unknown `{word}` of `.loc`"))),
@@ -128,7 +128,7 @@ impl<'t> Parser<'t> {
     }
 
     /// `file line column`.
-    fn place(&mut self) -> Result<Place, PtxError> {
+    fn file_position(&mut self) -> Result<FilePosition, PtxError> {
         Ok((self.small("a file number")?, self.small("a line")?, self.small("a column")?))
     }
 

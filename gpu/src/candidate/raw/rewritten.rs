@@ -73,12 +73,12 @@ impl RawKernel {
 /// What is put in the place of parts of a source.
 struct Change {
     /// In order.
-    places: Vec<Place>,
+    replacements: Vec<Replacement>,
     words: String,
 }
 
 /// What is put in the place of one part.
-struct Place {
+struct Replacement {
     from: usize,
     to: usize,
     new: String,
@@ -86,21 +86,21 @@ struct Place {
 
 impl Change {
     fn of(from: usize, to: usize, new: String, words: String) -> Self {
-        Self { places: vec![Place { from, to, new }], words }
+        Self { replacements: vec![Replacement { from, to, new }], words }
     }
 
     /// Names what begins there, too, and leaves it as it is.
     fn and_about(mut self, places: impl IntoIterator<Item = usize>) -> Self {
-        let about = |from| Place { from, to: from, new: String::new() };
-        self.places.extend(places.into_iter().map(about));
-        self.places.sort_by_key(|place| place.from);
+        let about = |from| Replacement { from, to: from, new: String::new() };
+        self.replacements.extend(places.into_iter().map(about));
+        self.replacements.sort_by_key(|one| one.from);
         self
     }
 
     /// A text with that in the place of what was there.
     fn text(&self, source: &str) -> Option<String> {
         let (mut text, mut done) = (String::new(), 0);
-        for Place { from, to, new } in &self.places {
+        for Replacement { from, to, new } in &self.replacements {
             text += source.get(done..*from)?;
             text += new;
             done = *to;
@@ -169,7 +169,7 @@ fn rewritten(source: &str, changes: Vec<Change>) -> impl Iterator<Item = Rewritt
     let lines = Lines::of(source);
     let one = move |change: Change| {
         let text = change.text(source)?;
-        let lines = change.places.iter().map(|place| lines.of_place(place.from)).collect();
+        let lines = change.replacements.iter().map(|place| lines.of_place(place.from)).collect();
         Some(Rewritten { lines, change: change.words, text, shared: 0 })
     };
     changes.into_iter().filter_map(one)
@@ -323,10 +323,10 @@ struct Number<'s> {
 
 impl Number<'_> {
     /// Another number in its place, in a text that begins there.
-    fn with(&self, other: u64, begin: usize) -> Place {
+    fn with(&self, other: u64, begin: usize) -> Replacement {
         let from = begin + self.from;
         let to = from + self.digits.len() + self.suffix.len();
-        Place { from, to, new: format!("{other}{}", self.suffix) }
+        Replacement { from, to, new: format!("{other}{}", self.suffix) }
     }
 }
 
@@ -361,7 +361,7 @@ fn numbers_changed(text: &str, begin: usize) -> Vec<Change> {
     let mut found = Vec::new();
     for number in whole_numbers(text) {
         found.extend(whole_others(number.value).into_iter().map(|other| Change {
-            places: vec![number.with(other, begin)],
+            replacements: vec![number.with(other, begin)],
             words: format!("{other} instead of {}", number.digits),
         }));
     }
@@ -452,7 +452,7 @@ mod tests {
         let code = "__device__ int scan(int v, int* s);\n__device__ float f(int);\n\
                     int a = scan(n + 1, s) + f(n);\n";
         let all = calls_changed(code);
-        let new: Vec<&str> = all.iter().map(|of| of.places[0].new.as_str()).collect();
+        let new: Vec<&str> = all.iter().map(|of| of.replacements[0].new.as_str()).collect();
         assert_eq!(new, ["(scan(n + 1, s) - (n + 1))", "(scan(n + 1, s) + (n + 1))"]);
     }
 

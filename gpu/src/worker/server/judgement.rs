@@ -32,7 +32,7 @@ pub(super) struct Tools<'a> {
 }
 
 /// The judgement of some kernels.
-pub(super) struct Judgement<'a, A, D> {
+pub(super) struct Judge<'a, A, D> {
     pub(super) tools: Tools<'a>,
     pub(super) problem: &'a Problem<A, D>,
     pub(super) random: fastrand::Rng,
@@ -46,7 +46,7 @@ struct Right {
     state: Vec<u64>,
 }
 
-impl<A: Scalar, D: Scalar> Judgement<'_, A, D> {
+impl<A: Scalar, D: Scalar> Judge<'_, A, D> {
     pub(super) fn judge(
         mut self,
         kernels: Vec<(KernelHeader, Vec<u8>)>,

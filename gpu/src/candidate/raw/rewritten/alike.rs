@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Change, Number, Place, whole_numbers, whole_others};
+use super::{Change, Number, Replacement, whole_numbers, whole_others};
 
 /// Numbers that are changed where they are alike.
 const MOST_ALIKE: usize = 12;
@@ -24,8 +24,8 @@ pub(super) fn alike(code: &str, lines: &BTreeSet<u32>) -> Vec<Change> {
     });
     for (value, of) in several.take(MOST_ALIKE) {
         for other in whole_others(value) {
-            let places = of.iter().map(|number| number.with(other)).collect();
-            found.push(Change { places, words: format!("{other} instead of {value}") });
+            let replacements = of.iter().map(|number| number.with(other)).collect();
+            found.push(Change { replacements, words: format!("{other} instead of {value}") });
         }
     }
     found
@@ -42,7 +42,7 @@ struct Placed<'s> {
 }
 
 impl Placed<'_> {
-    fn with(&self, other: u64) -> Place {
+    fn with(&self, other: u64) -> Replacement {
         self.number.with(other, self.begin)
     }
 }
@@ -79,9 +79,12 @@ fn fields(numbers: &[Placed<'_>]) -> Vec<Change> {
                     (of.number.value == mask(width)).then(|| of.with(mask(other)))
                 }
             };
-            let places: Vec<Place> = numbers.iter().filter_map(place).collect();
-            if places.len() > 1 {
-                found.push(Change { places, words: format!("{other} bits instead of {width}") });
+            let replacements: Vec<Replacement> = numbers.iter().filter_map(place).collect();
+            if replacements.len() > 1 {
+                found.push(Change {
+                    replacements,
+                    words: format!("{other} bits instead of {width}"),
+                });
             }
         }
     }
@@ -98,10 +101,10 @@ mod tests {
         let all = alike(code, &BTreeSet::from([1, 2, 3]));
         let first = all.first().unwrap();
         assert_eq!(first.words, "7 bits instead of 6");
-        let new: Vec<&str> = first.places.iter().map(|place| place.new.as_str()).collect();
+        let new: Vec<&str> = first.replacements.iter().map(|one| one.new.as_str()).collect();
         assert_eq!(new, ["7", "127u", "127u", "7"]);
         let masks = all.iter().find(|change| change.words == "127 instead of 63").unwrap();
-        assert_eq!(masks.places.len(), 2);
+        assert_eq!(masks.replacements.len(), 2);
         assert!(alike(code, &BTreeSet::new()).is_empty());
     }
 }

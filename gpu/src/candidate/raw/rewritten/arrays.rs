@@ -78,7 +78,7 @@ mod tests {
                     b += n;\nint c = b[0] + 1;\n";
         let all = apart(code).into_iter();
         let changes: Vec<(String, String)> =
-            all.map(|mut of| (of.places.remove(0).new, of.words)).collect();
+            all.map(|mut of| (of.replacements.remove(0).new, of.words)).collect();
         let moved = " (decltype(b))((char*)(a + n) + 32768)";
         let expected = [
             (moved, "b apart from what else is in shared memory"),

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     fn all(of: &[Change]) -> Vec<(&str, &str)> {
-        of.iter().map(|of| (of.places[0].new.as_str(), of.words.as_str())).collect()
+        of.iter().map(|of| (of.replacements[0].new.as_str(), of.words.as_str())).collect()
     }
 
     #[test]
@@ -109,7 +109,7 @@ mod tests {
         let words = "x and y of threads and blocks the other way round";
         assert_eq!(all(&swapped), [("threadIdx.y * blockDim.x + a.x;", words)]);
         let beside = elsewhere("a[i] = b[2];", 7);
-        assert_eq!(beside[0].places[0].from, 9);
+        assert_eq!(beside[0].replacements[0].from, 9);
         let (plus, minus) = ("[i + 1] instead of [i]", "[i - 1] instead of [i]");
         assert_eq!(all(&beside), [("(i) + 1", plus), ("(i) - 1", minus)]);
     }

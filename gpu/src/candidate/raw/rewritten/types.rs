@@ -88,7 +88,7 @@ mod tests {
         let code = "extern __shared__ char memory[];\nunsigned char a;\n\
                     f((char)b, (float*)c);\nfloat d;\n";
         let of = |mut change: Change| {
-            let place = change.places.remove(0);
+            let place = change.replacements.remove(0);
             (place.from, place.new, change.words)
         };
         let all: Vec<(usize, String, String)> = widened(code, code).into_iter().map(of).collect();
