@@ -1,8 +1,9 @@
 //! What all commands share that measure on a GPU: its options, and the work that processes divide
 //! by shards.
 
-use std::num::NonZeroUsize;
+use std::num::{NonZeroUsize, ParseIntError};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -41,8 +42,8 @@ pub(crate) struct Measuring {
     #[arg(long, default_value_t = 0)]
     pub(crate) device: u32,
     /// Begin nothing new after so many minutes.
-    #[arg(long, value_name = "MINUTES")]
-    minutes: Option<u64>,
+    #[arg(long = "minutes", value_name = "MINUTES")]
+    deadline: Option<Deadline>,
     /// Minutes after which a shard of a process that was lost is given to another; longer than any
     /// matrix takes.
     #[arg(long, value_name = "MINUTES", default_value_t = 20, value_parser = value_parser!(u64).range(1..))]
@@ -69,10 +70,27 @@ pub(super) fn duration(minutes: u64) -> Duration {
     Duration::from_secs(minutes.saturating_mul(60))
 }
 
-/// When so many minutes are over; never, if none are said.
-pub(super) fn after(minutes: Option<u64>) -> Option<Instant> {
-    // One that no clock reaches is none.
-    Instant::now().checked_add(duration(minutes?))
+/// When minutes that a command line names are over, counted from when it is read: all parts of a
+/// command share them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Deadline(
+    /// Absent where no clock reaches it.
+    Option<Instant>,
+);
+
+impl FromStr for Deadline {
+    type Err = ParseIntError;
+
+    fn from_str(minutes: &str) -> Result<Self, Self::Err> {
+        Ok(Self(Instant::now().checked_add(duration(minutes.parse()?))))
+    }
+}
+
+impl Deadline {
+    /// The moment; none where no clock reaches it.
+    pub(super) fn instant(self) -> Option<Instant> {
+        self.0
+    }
 }
 
 impl Measuring {
@@ -88,10 +106,10 @@ impl Measuring {
 
     /// When nothing new is begun any more.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        after(self.minutes)
+        self.deadline.and_then(Deadline::instant)
     }
 
-    /// The same in another folder.
+    /// The same in another folder, until the same moment.
     pub(crate) fn at(&self, output: &Path) -> Self {
         Self { output: output.to_owned(), ..self.clone() }
     }
@@ -145,5 +163,39 @@ impl Measuring {
             recipes.count()
         ));
         Ok(shards.done()? == recipes.count())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        measuring: Measuring,
+    }
+
+    fn parse(minutes: &str) -> Measuring {
+        Command::parse_from(["trainer", "--output", "a", "--minutes", minutes]).measuring
+    }
+
+    #[test]
+    fn the_parts_of_a_command_share_its_minutes() {
+        let measuring = parse("30");
+        let first = measuring.at(Path::new("first")).deadline().unwrap();
+        thread::sleep(Duration::from_millis(2));
+        assert_eq!(measuring.at(Path::new("second")).deadline(), Some(first));
+        assert!(first > Instant::now() + Duration::from_secs(29 * 60));
+    }
+
+    #[test]
+    fn no_minutes_are_over_at_once_and_too_many_never() {
+        assert!(parse("0").deadline().unwrap() <= Instant::now());
+        assert_eq!(parse(&u64::MAX.to_string()).deadline(), None);
     }
 }

@@ -17,7 +17,7 @@ use sparserl_trainer::reinforcement::{
     ReinforcementConfig, ReinforcementError, ReinforcementRun, Report, Tally,
 };
 
-use super::measuring::{after, open_gpu};
+use super::measuring::{Deadline, open_gpu};
 use super::models::split;
 use super::{open_recorder, real_matrices};
 use crate::console::{ProgressDisplay, say};
@@ -45,8 +45,8 @@ pub(crate) struct Ppo {
     #[command(flatten)]
     outcomes: OutcomeSource,
     /// Begin no iteration after so many minutes; started again, it goes on.
-    #[arg(long, value_name = "MINUTES")]
-    minutes: Option<u64>,
+    #[arg(long = "minutes", value_name = "MINUTES")]
+    deadline: Option<Deadline>,
     /// What is made of rewards, whatever the configuration says: `ppo`, `grpo`, `rloo` or
     /// `expert-iteration`.
     #[arg(long)]
@@ -95,7 +95,7 @@ impl Ppo {
         let dataset = Dataset::read(&self.dataset)?;
         let real = real_matrices(self.real.as_deref())?;
         let given = (&config, &dataset, &from, &real);
-        let (recordings, deadline) = (&self.recordings, after(self.minutes));
+        let (recordings, deadline) = (&self.recordings, self.deadline.and_then(Deadline::instant));
         self.outcomes.improve(given, recordings, &self.output, self.device, deadline)?;
         Ok(())
     }
