@@ -277,7 +277,7 @@ impl CompilePool {
         self.ask_process(fresh, request, limit, &mut permit)
     }
 
-    /// Leaves the process in its permit if it can go on.
+    /// Leaves the process with the permit if it can go on.
     fn ask_process(
         &self,
         mut process: Compiler,

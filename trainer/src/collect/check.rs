@@ -66,7 +66,7 @@ pub fn check<X: Experiment, E: Evaluator<Code: Clone + Send + Sync, Cuda: Sync>>
             for dtype in dtypes(tasks) {
                 with_scalar!(dtype, T => {
                     if let Some(matrix) = held_in::<T>(&matrix) {
-                        runner.check(place, &matrix, seed)?;
+                        runner.run(place, &matrix, seed)?;
                     }
                 });
             }
@@ -79,7 +79,7 @@ pub fn check<X: Experiment, E: Evaluator<Code: Clone + Send + Sync, Cuda: Sync>>
     Ok(collected)
 }
 
-/// Judges programs of one matrix after the other.
+/// Runs an experiment on one matrix after the other.
 struct ExperimentRunner<'a, X, E> {
     experiment: &'a X,
     tasks: &'a [Task],
@@ -92,7 +92,7 @@ impl<X: Experiment, E: Evaluator<Code: Clone + Send + Sync, Cuda: Sync>>
     ExperimentRunner<'_, X, E>
 {
     /// Runs the experiment on all tasks whose matrix is of this type.
-    fn check<T: Scalar>(
+    fn run<T: Scalar>(
         &mut self,
         place: (u64, &Recipe),
         matrix: &Csr<T>,

@@ -195,13 +195,13 @@ impl<'m> Lowering<'m> {
         scope: &mut Scope<'m>,
         declarations: &'m [Declaration],
     ) -> Result<Box<[Range<u32>]>, PtxError> {
-        let mut places = Vec::new();
+        let mut ranges = Vec::new();
         for declaration in declarations {
             let variable = self.local(declaration)?;
             scope.declare_variable(&declaration.name, variable);
-            places.push(range(variable));
+            ranges.push(range(variable));
         }
-        Ok(places.into())
+        Ok(ranges.into())
     }
 }
 

@@ -35,7 +35,7 @@ pub(super) fn index(source: &Source) -> Result<HashMap<String, usize>, PtxError>
 pub(super) struct Parser<'t> {
     pub(super) tokens: Vec<Placed<'t>>,
     pub(super) next: usize,
-    /// Where the function that a place is in was inlined; of several, the last.
+    /// Where the function that a position is in was inlined; of several, the last.
     pub(super) inlined_at: HashMap<FilePosition, FilePosition>,
 }
 

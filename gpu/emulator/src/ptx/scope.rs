@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::syntax::{RegisterName, Type};
 use crate::code::{Register, Space};
 
-/// An address that is known beforehand.
+/// A variable, whose address is known beforehand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Variable {
     pub(super) space: Space,

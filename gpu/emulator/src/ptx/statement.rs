@@ -102,7 +102,7 @@ impl<'t> Parser<'t> {
     /// and line, then those where the function is called that they are in, and so on.
     pub(super) fn location(&mut self) -> Result<Vec<(u32, u32)>, PtxError> {
         self.skip();
-        let place = self.file_position()?;
+        let position = self.file_position()?;
         while self.eat(b',') {
             match self.word()? {
                 "function_name" => {
@@ -111,20 +111,21 @@ impl<'t> Parser<'t> {
                 }
                 "inlined_at" => {
                     let at = self.file_position()?;
-                    self.inlined_at.insert(place, at);
+                    self.inlined_at.insert(position, at);
                 }
                 word => return Err(self.error(format!("unknown `{word}` of `.loc`"))),
             }
         }
-        let mut places = vec![place];
-        while let Some(&outer) = places.last().and_then(|place| self.inlined_at.get(place)) {
+        let mut positions = vec![position];
+        while let Some(&outer) = positions.last().and_then(|position| self.inlined_at.get(position))
+        {
             // No function is inlined in itself, whatever the text says.
-            if places.contains(&outer) {
+            if positions.contains(&outer) {
                 break;
             }
-            places.push(outer);
+            positions.push(outer);
         }
-        Ok(places.into_iter().map(|(file, line, _)| (file, line)).collect())
+        Ok(positions.into_iter().map(|(file, line, _)| (file, line)).collect())
     }
 
     /// `file line column`.

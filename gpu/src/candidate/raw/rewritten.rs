@@ -169,7 +169,7 @@ fn rewritten(source: &str, changes: Vec<Change>) -> impl Iterator<Item = Rewritt
     let lines = Lines::of(source);
     let one = move |change: Change| {
         let text = change.text(source)?;
-        let lines = change.replacements.iter().map(|place| lines.of_place(place.from)).collect();
+        let lines = change.replacements.iter().map(|one| lines.of_place(one.from)).collect();
         Some(Rewritten { lines, change: change.words, text, shared: 0 })
     };
     changes.into_iter().filter_map(one)

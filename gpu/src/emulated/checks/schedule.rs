@@ -36,7 +36,7 @@ impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
         options.seeds.max(1).saturating_mul(times).into()
     }
 
-    /// The checks that are run in an order of threads, the first of which is the plain one.
+    /// The checks that are run in an order of threads; order 0 is the plain one.
     pub(super) fn checks(
         &self,
         order: u64,

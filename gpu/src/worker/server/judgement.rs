@@ -31,7 +31,7 @@ pub(super) struct Tools<'a> {
     pub(super) protocol: &'a Protocol,
 }
 
-/// The judgement of some kernels.
+/// Judges kernels for one matrix and task.
 pub(super) struct Judge<'a, A, D> {
     pub(super) tools: Tools<'a>,
     pub(super) problem: &'a Problem<A, D>,

@@ -72,14 +72,14 @@ fn fields(numbers: &[Placed<'_>]) -> Vec<Change> {
     for width in widths {
         for other in [width + 1, width + 2, width - 1, width * 2] {
             let mask = |width: u64| (1_u64 << width) - 1;
-            let place = |of: &Placed<'_>| {
+            let replacement = |of: &Placed<'_>| {
                 if of.shifts {
                     (of.number.value == width).then(|| of.with(other))
                 } else {
                     (of.number.value == mask(width)).then(|| of.with(mask(other)))
                 }
             };
-            let replacements: Vec<Replacement> = numbers.iter().filter_map(place).collect();
+            let replacements: Vec<Replacement> = numbers.iter().filter_map(replacement).collect();
             if replacements.len() > 1 {
                 found.push(Change {
                     replacements,

@@ -88,8 +88,8 @@ mod tests {
         let code = "extern __shared__ char memory[];\nunsigned char a;\n\
                     f((char)b, (float*)c);\nfloat d;\n";
         let of = |mut change: Change| {
-            let place = change.replacements.remove(0);
-            (place.from, place.new, change.words)
+            let first = change.replacements.remove(0);
+            (first.from, first.new, change.words)
         };
         let all: Vec<(usize, String, String)> = widened(code, code).into_iter().map(of).collect();
         let of = |from, new: &str| (from, new.to_owned(), "int instead of char".to_owned());
