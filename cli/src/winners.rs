@@ -319,7 +319,7 @@ mod tests {
 
     use super::*;
 
-    fn a_scope() -> WinnerScope {
+    pub(super) fn a_scope() -> WinnerScope {
         let task = Task::new(Operation::SpMV, Dtype::F32);
         WinnerScope { task, target: Target::H200, regime: Regime::Cold }
     }

@@ -4,8 +4,8 @@ use std::sync::LazyLock;
 
 use proptest::prelude::*;
 use proptest::sample::Index;
-use sparserl_core::task::{Dtype, Operation};
 
+use super::tests::a_scope;
 use super::*;
 
 /// What becomes of a file.
@@ -40,11 +40,6 @@ fn damage() -> impl Strategy<Value = Damage> {
         (any::<Index>(), any::<u8>()).prop_map(|(at, byte)| Damage::Byte(at, byte)),
         (any::<Index>(), 1_usize..5000).prop_map(|(at, count)| Damage::Zeros(at, count)),
     ]
-}
-
-fn a_scope() -> WinnerScope {
-    let task = Task::new(Operation::SpMV, Dtype::F32);
-    WinnerScope { task, target: Target::H200, regime: Regime::Cold }
 }
 
 fn winner(program: &str) -> Winner {

@@ -1,6 +1,7 @@
 //! Launches of a kernel in the emulator, each compared with the reference.
 //!
-//! The checks are those of [`Check`], from the first on, and then those that only emulators run.
+//! The checks are those of [`Check`], from the first on, and then those that only emulators run:
+//! `schedule` says which, `series` runs them and says what becomes of the kernel by each.
 //! The workspace is carried from launch to launch, as a caller does; its counters have to be zero
 //! again after each.
 
@@ -104,6 +105,11 @@ struct Kept {
 }
 
 impl Kept {
+    /// What a kernel finds that was never launched.
+    fn fresh(prepared: &Prepared) -> Self {
+        Self { workspace: fresh_workspace(prepared), ..Self::default() }
+    }
+
     /// The same once more.
     fn copied(&self) -> Self {
         Self { workspace: self.workspace.clone(), variables: self.variables.copied() }
@@ -272,7 +278,7 @@ impl<'a, A: Scalar, D: Scalar> Trial<'a, A, D> {
     /// Whether a launch that went wrong is right where nothing was launched before it, and what
     /// launches leave can thus be why.
     fn is_right_first(&self, operands: &Operands<D>, how: &Options) -> Result<bool, EmulatorError> {
-        let fresh = Kept { workspace: fresh_workspace(self.prepared), ..Kept::default() };
+        let fresh = Kept::fresh(self.prepared);
         if !self.keeps_variables() && fresh.workspace.is_empty() {
             return Ok(false);
         }

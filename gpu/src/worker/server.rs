@@ -1,7 +1,7 @@
 //! The process behind a worker.
 
 mod announcer;
-mod judgement;
+mod judge;
 
 use std::io;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::isolate::Connection;
 use crate::judge::{Holdings, Oracle, Problem, ProblemError, Stopwatch};
 use crate::run::device::{Device, DeviceError, DeviceFacts, Stream};
 use announcer::{Announcer, Lost};
-use judgement::{Judge, Tools};
+use judge::{Judge, Tools};
 
 /// Bytes that kernels may take with `malloc`, all together.
 const HEAP_BYTES: usize = 8 << 20;

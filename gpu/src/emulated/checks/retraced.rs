@@ -12,7 +12,7 @@ use sparserl_emulator::trace::Trace;
 
 use super::super::diagnosis::{Failure, State, is_told_more};
 use super::repaired::{Effort, OF_ENDLESS};
-use super::{Kept, Launched, Operands, Trial, fresh_workspace};
+use super::{Kept, Launched, Operands, Trial};
 use crate::candidate::executable::{Parameter, Prepared};
 use crate::run::device::Geometry;
 
@@ -160,7 +160,7 @@ impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
         operands: &Operands<D>,
         how: &Options,
     ) -> Vec<Finding> {
-        let fresh = || Kept { workspace: fresh_workspace(self.prepared), ..Kept::default() };
+        let fresh = || Kept::fresh(self.prepared);
         let Some(first) = self.traced(operands, fresh(), how) else { return Vec::new() };
         let Ok(reference) = self.reference(operands) else { return Vec::new() };
         let mut states = Vec::new();

@@ -2,7 +2,7 @@
 
 use sparserl_core::matrix::Scalar;
 
-use super::{FEW_WARPS, MANY_WARPS, Trial, warps};
+use super::{FEW_WARPS, Trial, is_short, warps};
 use crate::candidate::executable::Parameter;
 use crate::emulated::EmulationOptions;
 use crate::judge::Check;
@@ -74,7 +74,7 @@ impl<A: Scalar, D: Scalar> Trial<'_, A, D> {
 
     /// Whether it is a kernel from anywhere whose launches take long.
     fn is_long(&self) -> bool {
-        self.is_foreign() && warps(&self.prepared.launch.geometry) > MANY_WARPS
+        self.is_foreign() && !is_short(self.prepared)
     }
 
     /// Whether it is a kernel from anywhere of which there may be more launches than of others.

@@ -11,7 +11,7 @@ use sparserl_emulator::finding::{Finding, FindingKind};
 use sparserl_emulator::launch::{Options, Report};
 
 use super::strange::first_spread;
-use super::{Kept, Launched, Operands, Trial, fresh_workspace, in_words, inexact, is_past};
+use super::{Kept, Launched, Operands, Trial, in_words, inexact, is_past};
 use crate::candidate::executable::Parameter;
 use crate::emulated::{EmulatorError, Judgement, verdict};
 use crate::judge::{Check, Factor, Placement};
@@ -73,7 +73,7 @@ impl<'t, A: Scalar, D: Scalar> Series<'t, A, D> {
 
     /// Loads the kernel anew: what launches have left in its variables and workspace is gone.
     pub(super) fn load(&mut self) {
-        self.kept = Kept { workspace: fresh_workspace(self.trial.prepared), ..Kept::default() };
+        self.kept = Kept::fresh(self.trial.prepared);
         self.was_launched = false;
     }
 
