@@ -69,13 +69,16 @@
 // int32_t: 1 makes kernels for A and for its transpose.
 #define SPARSERL_OPTION_TRANSPOSE_TOO 106
 
-// Text: an epilogue that is ready, applied to v = alpha op(A) x + beta y before it is stored:
+// Text: an epilogue that is ready, applied to v = alpha op(A) x + beta y before it is stored, in
+// products with A, and with the transpose unless that has one of its own
+// (SPARSERL_OPTION_TRANSPOSED_EPILOGUE):
 // "relu": max(v, 0). "bias": v + bias[row], user { const T *bias; }.
 // "column_bias", of matrices: v + bias[column], user { const T *bias; }.
 // "clamp": v between bounds, user { const T *lower, *upper; }.
 // "axpy": v + factor * vector, user { const T *vector; S factor; }.
 // "dot_terms": v, and terms = v * vector, which are the terms of their dot product and are not
 // added up: that takes a reduction behind it, user { const T *vector; S *terms; }.
+// "none": v, as without this option.
 // T is the type of the dense operands and S that of sums; bounds, vectors and terms have an
 // element for each of the result's, in its order.
 #define SPARSERL_OPTION_EPILOGUE 107
@@ -122,6 +125,20 @@
 // SPARSERL_DENSE_STRIDED or SPARSERL_DENSE_COLUMN_MAJOR. With SPARSERL_OPTION_COLUMNS only. Arrays
 // of an epilogue lie as they do without it.
 #define SPARSERL_OPTION_DENSE 112
+
+// Text: SPARSERL_OPTION_EPILOGUE for products with the transpose alone. Where neither this option
+// nor one of the next two is set, these products have the epilogue of products with A. Where one
+// is, they have what these three say, which may be "none", and products with A what the three
+// without TRANSPOSED say, which is none where those are not set. Each product is given the user
+// block of its own epilogue. With SPARSERL_OPTION_TRANSPOSE_TOO only.
+#define SPARSERL_OPTION_TRANSPOSED_EPILOGUE 113
+
+// Text: SPARSERL_OPTION_EPILOGUE_SOURCE for products with the transpose alone, as above.
+#define SPARSERL_OPTION_TRANSPOSED_EPILOGUE_SOURCE 114
+
+// Text: SPARSERL_OPTION_EPILOGUE_USER for products with the transpose alone, as above; rows and
+// columns are those of op(A), here of the transpose.
+#define SPARSERL_OPTION_TRANSPOSED_EPILOGUE_USER 115
 
 // Row-major, without gaps between rows: leading dimensions are SPARSERL_OPTION_COLUMNS.
 #define SPARSERL_DENSE_ROW_MAJOR 0
@@ -177,10 +194,11 @@
 // The kernel in machine code: bytes of a cubin.
 #define SPARSERL_TEXT_CUBIN 4
 
-// The epilogue: the name of one that is ready, or the text in CUDA C; empty where there is none.
+// The epilogue of products with op(A): the name of one that is ready, or the text in CUDA C; empty
+// where there is none.
 #define SPARSERL_TEXT_EPILOGUE 5
 
-// What the epilogue takes, as SPARSERL_OPTION_EPILOGUE_USER declares it; empty where that is
+// What that epilogue takes, as SPARSERL_OPTION_EPILOGUE_USER declares it; empty where that is
 // nothing.
 #define SPARSERL_TEXT_EPILOGUE_USER 6
 
@@ -382,13 +400,13 @@ sparserl_status sparserl_matrix_destroy(struct sparserl_matrix *matrix);
 // later ones with that folder, do not wait for a compiler then. For installers and prologues of
 // jobs, also where there is no GPU, for SPARSERL_OPTION_TARGET. It uses all cores for seconds, and
 // for tenths of a second when all is there. Of the options those count that say what is computed:
-// SPARSERL_OPTION_VALUES_VARIABLE, the epilogue's, SPARSERL_OPTION_COLUMNS and
-// SPARSERL_OPTION_DENSE; a transposed matrix has the same kernels. An epilogue is tried in all of
-// them, too; one in CUDA C is tried by itself, and compiled for that once more, by the first plan
-// for each size of a matrix. Better kernels than these are compiled in the background, as ever.
-// What is compiled counts where the same compiler would be taken, on a machine with a GPU the
-// newest NVRTC whose machine code its driver loads. SPARSERL_FILE is returned where there is no
-// cache folder or it cannot be written. `options` may be NULL.
+// SPARSERL_OPTION_VALUES_VARIABLE, the epilogues', SPARSERL_OPTION_COLUMNS and
+// SPARSERL_OPTION_DENSE; a transposed matrix has the same kernels, unless it has another epilogue.
+// Epilogues are tried in all of them, too; one in CUDA C is tried by itself, and compiled for that
+// once more, by the first plan for each size of a matrix. Better kernels than these are compiled
+// in the background, as ever. What is compiled counts where the same compiler would be taken, on a
+// machine with a GPU the newest NVRTC whose machine code its driver loads. SPARSERL_FILE is
+// returned where there is no cache folder or it cannot be written. `options` may be NULL.
 sparserl_status sparserl_compile_ahead(struct sparserl_context *context,
                                        int32_t value_type,
                                        const struct sparserl_options *options,
@@ -431,7 +449,8 @@ sparserl_status sparserl_execute(struct sparserl_plan *plan,
                                  void *z);
 
 // sparserl_execute() with A or its transpose (SPARSERL_OP_NONE, SPARSERL_OP_TRANSPOSE), and with
-// the user block of an epilogue, which is read before this returns; NULL where it has none.
+// the user block of that product's epilogue, which is read before this returns; NULL where it has
+// none.
 sparserl_status sparserl_execute_op(struct sparserl_plan *plan,
                                     int32_t op,
                                     void *stream,

@@ -1,10 +1,10 @@
-// A linear program by PDHG: minimise c'x subject to Ax >= b, 0 <= x <= 1. Each iteration is two
-// launches, with the projections fused into the products, and hundreds of them are one CUDA graph.
-// The step sizes tau and sigma lie in device memory: whoever adapts them writes others there, and
-// replays the same graph.
+// A linear program by PDHG: minimise c'x subject to Ax >= b, l <= x <= u. Each iteration is two
+// launches of one plan, whose products with A and with the transpose have epilogues of their own:
+// the projections of y and of x. Hundreds of iterations are one CUDA graph. The step sizes tau and
+// sigma lie in device memory: whoever adapts them writes others there, and replays the same graph.
 //
-//   x' = clamp(x - tau (c - A'y), 0, 1)      the product with the transpose
-//   y' = max(y + sigma (b - A (2x' - x)), 0) the product
+//   x' = clamp(x - tau (c - A'y), l, u)      the product with the transpose
+//   y' = max(y + sigma (b - A (2x' - x)), 0) the product with A
 //
 //   c++ -std=c++20 pdhg.cpp $(pkg-config --cflags --libs sparserl) -lcudart -o pdhg && ./pdhg
 //
@@ -27,7 +27,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,9 +35,11 @@
 #include "cusparse.hpp"
 
 // pdhg_projection.cu
-cudaError_t project(cudaStream_t stream, int n, const double *product, const double *step,
-                    const double *shift, const double *lower, const double *upper, double *z,
-                    double *extrapolated);
+cudaError_t project_x(cudaStream_t stream, int n, const double *product, const double *step,
+                      const double *cost, const double *lower, const double *upper, double *x,
+                      double *extrapolated);
+cudaError_t project_y(cudaStream_t stream, int n, const double *product, const double *step,
+                      const double *need, double *y);
 #endif
 
 namespace {
@@ -82,20 +83,30 @@ struct Vector {
   }
 };
 
-// One epilogue serves both steps: project, and extrapolate for the other product.
-constexpr std::string_view PROJECTION = R"(
+// The epilogue of A'y: x moves, is projected, and is extrapolated for the other product.
+constexpr std::string_view X_STEP = R"(
 __device__ Scalar epilogue(unsigned row, Scalar product, Scalar old, const User& user) {
-  const Scalar moved = old + *user.step * (product + user.shift[row]);
-  const Scalar z = min(max(moved, user.lower[row]), user.upper[row]);
-  user.extrapolated[row] = 2 * z - old;
-  return z;
+  const Scalar moved = old - *user.step * (user.cost[row] - product);
+  const Scalar x = min(max(moved, user.lower[row]), user.upper[row]);
+  user.extrapolated[row] = 2 * x - old;
+  return x;
 })";
-constexpr std::string_view MEMBERS =
-    "const Scalar step[1]; const Scalar shift[rows]; const Scalar lower[rows];"
+constexpr std::string_view X_MEMBERS =
+    "const Scalar step[1]; const Scalar cost[rows]; const Scalar lower[rows];"
     "const Scalar upper[rows]; Scalar extrapolated[rows];";
-struct User {
-  const double *step, *shift, *lower, *upper;
+struct XUser {
+  const double *step, *cost, *lower, *upper;
   double *extrapolated;
+};
+
+// The epilogue of A (2x' - x): y moves, and no element gets below 0.
+constexpr std::string_view Y_STEP = R"(
+__device__ Scalar epilogue(unsigned row, Scalar product, Scalar old, const User& user) {
+  return max(old + *user.step * (user.need[row] - product), Scalar(0));
+})";
+constexpr std::string_view Y_MEMBERS = "const Scalar step[1]; const Scalar need[rows];";
+struct YUser {
+  const double *step, *need;
 };
 
 constexpr int ROWS = 20000, COLS = 30000, PER_ROW = 12, ITERATIONS = 10000, IN_GRAPH = 200;
@@ -140,17 +151,12 @@ struct LinearProgram {
     for (const std::int32_t column : columns) ++counts[column];
     return 0.9 / std::sqrt(double(PER_ROW) * *std::max_element(counts.begin(), counts.end()));
   }
-  std::vector<double> minus_cost() const {
-    std::vector<double> negated(COLS);
-    for (int i = 0; i < COLS; ++i) negated[i] = -cost[i];
-    return negated;
-  }
 };
 
-// The iterates, and what both steps are given besides.
+// The iterates, and what the steps are given besides.
 struct Pdhg {
   explicit Pdhg(const LinearProgram &program)
-      : step_size(1, program.step_size()), minus_cost(program.minus_cost()), need(program.need) {
+      : step_size(1, program.step_size()), cost(program.cost), need(program.need) {
     check(cudaStreamCreate(&stream));
   }
   ~Pdhg() { cudaStreamDestroy(stream); }
@@ -160,15 +166,12 @@ struct Pdhg {
     y.put(std::vector<double>(ROWS));
   }
 
-  static constexpr double INFINITE = std::numeric_limits<double>::infinity();
-
   cudaStream_t stream = nullptr;
   // The step size is tau and sigma.
-  Vector step_size, minus_cost, need;
-  Vector x{COLS}, x_extrapolated{COLS}, x_lower{COLS}, x_upper{COLS, 1};
-  Vector y{ROWS}, y_extrapolated{ROWS}, y_lower{ROWS}, y_upper{ROWS, INFINITE};
-  User primal{step_size.data, minus_cost.data, x_lower.data, x_upper.data, x_extrapolated.data};
-  User dual{step_size.data, need.data, y_lower.data, y_upper.data, y_extrapolated.data};
+  Vector step_size, cost, need;
+  Vector x{COLS}, extrapolated{COLS}, lower{COLS}, upper{COLS, 1}, y{ROWS};
+  XUser of_x{step_size.data, cost.data, lower.data, upper.data, extrapolated.data};
+  YUser of_y{step_size.data, need.data};
 };
 
 void set(sparserl_options *options, std::int32_t option, std::string_view text) {
@@ -189,8 +192,10 @@ class Fused {
     check(sparserl_options_create(&options));
     set_number<std::uint64_t>(options, SPARSERL_OPTION_EXPECTED_CALLS, 2 * ITERATIONS);
     set_number<std::int32_t>(options, SPARSERL_OPTION_TRANSPOSE_TOO, 1);
-    set(options, SPARSERL_OPTION_EPILOGUE_SOURCE, PROJECTION);
-    set(options, SPARSERL_OPTION_EPILOGUE_USER, MEMBERS);
+    set(options, SPARSERL_OPTION_EPILOGUE_SOURCE, Y_STEP);
+    set(options, SPARSERL_OPTION_EPILOGUE_USER, Y_MEMBERS);
+    set(options, SPARSERL_OPTION_TRANSPOSED_EPILOGUE_SOURCE, X_STEP);
+    set(options, SPARSERL_OPTION_TRANSPOSED_EPILOGUE_USER, X_MEMBERS);
     check(sparserl_context_create(nullptr, &context_));
     check(sparserl_matrix_create(context_, &csr, &matrix));
     check(sparserl_plan_create(context_, matrix, options, &plan_));
@@ -206,12 +211,12 @@ class Fused {
   }
 
   void iterate(const Pdhg &pdhg) const {
-    const double one = 1, minus_one = -1;
+    const double one = 1;
     double *x = pdhg.x.data, *y = pdhg.y.data;
     check(sparserl_execute_op(plan_, SPARSERL_OP_TRANSPOSE, pdhg.stream, &one, y, &one, x, x,
-                              &pdhg.primal));
-    check(sparserl_execute_op(plan_, SPARSERL_OP_NONE, pdhg.stream, &minus_one,
-                              pdhg.primal.extrapolated, &one, y, y, &pdhg.dual));
+                              &pdhg.of_x));
+    check(sparserl_execute_op(plan_, SPARSERL_OP_NONE, pdhg.stream, &one, pdhg.extrapolated.data,
+                              &one, y, y, &pdhg.of_y));
   }
 
   std::string name() const {
@@ -297,23 +302,20 @@ class Separate {
   Separate(const cusparse::Way &way, const sparserl_csr &csr, const Pdhg &pdhg)
       : way_(way), handle_(pdhg.stream), a_(csr), transpose_(a_.transposed(handle_)),
         back_(way.prepare(handle_, transpose_, 1, pdhg.y.data, by_column_.data)),
-        forth_(way.prepare(handle_, a_, -1, pdhg.x_extrapolated.data, by_row_.data)) {}
+        forth_(way.prepare(handle_, a_, 1, pdhg.extrapolated.data, by_row_.data)) {}
 
   void iterate(const Pdhg &pdhg) const {
-    step(pdhg.stream, COLS, *back_, by_column_, pdhg.primal, pdhg.x);
-    step(pdhg.stream, ROWS, *forth_, by_row_, pdhg.dual, pdhg.y);
+    const auto &[step, cost, lower, upper, extrapolated] = pdhg.of_x;
+    back_->multiply();
+    check(project_x(pdhg.stream, COLS, by_column_.data, step, cost, lower, upper, pdhg.x.data,
+                    extrapolated));
+    forth_->multiply();
+    check(project_y(pdhg.stream, ROWS, by_row_.data, step, pdhg.of_y.need, pdhg.y.data));
   }
 
   std::string name() const { return handle_.name() + ", " + way_.name; }
 
  private:
-  static void step(cudaStream_t stream, int n, const cusparse::Product &product,
-                   const Vector &result, const User &user, const Vector &z) {
-    product.multiply();
-    check(project(stream, n, result.data, user.step, user.shift, user.lower, user.upper, z.data,
-                  user.extrapolated));
-  }
-
   const cusparse::Way &way_;
   cusparse::Handle handle_;
   cusparse::Matrix a_, transpose_;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rayon::prelude::*;
-use sparserl_core::codegen::{CudaSource, Epilogue};
+use sparserl_core::codegen::CudaSource;
 use sparserl_core::language::Program;
 use sparserl_core::layout::{ArrayData, Packed, pack};
 use sparserl_core::matrix::{Csr, Offsets, Scalar};
@@ -21,18 +21,27 @@ use sparserl_gpu::compile::pool::CompileRequest;
 
 use crate::code::Recipe;
 use crate::context::Context;
+use crate::epilogue::Epilogues;
+use crate::op::Op;
 use crate::options::{DenseForm, PlanOptions};
 use crate::plain::all_plain_csr;
 use crate::plan::task;
 use crate::status::{Failure, Status};
 use crate::trial::{epilogue_failure, misfit, try_ahead};
-use crate::{copies, epilogue, scatter};
+use crate::{copies, scatter};
 
-/// Names of kernels to compile, by their sources: whatever is written twice is compiled once.
-type Sources = BTreeMap<String, String>;
+/// Kernels to compile, by their sources: whatever is written twice is compiled once.
+type Sources = BTreeMap<String, Named>;
+
+/// What is known of a source.
+struct Named {
+    kernel: String,
+    /// The side whose epilogue is fused into it, if it has one.
+    fused: Option<Op>,
+}
 
 /// Compiles every kernel that plans with these options can begin with, for matrices of a type, into
-/// the cache folder, and tries the options' epilogue in them. Says how many kernels there are.
+/// the cache folder, and tries the options' epilogues in them. Says how many kernels there are.
 pub(crate) fn compile_ahead(
     context: &Context,
     dtype: Dtype,
@@ -47,35 +56,38 @@ pub(crate) fn compile_ahead(
 
 fn of_type<T: Scalar>(context: &Context, options: &PlanOptions) -> Result<usize, Failure> {
     let task = task(options, T::DTYPE);
-    let epilogue = epilogue::of(options, task.operation)?;
+    let epilogues = Epilogues::of(options, task.operation)?;
     let programs: Vec<Program> = all_plain_csr(task).collect();
     let mut sources = Sources::new();
-    let mut add = |CudaSource { text, kernel, .. }: CudaSource| {
-        sources.insert(text, kernel);
-    };
-    let (epilogue, dense) = (epilogue.as_ref(), options.dense);
-    let recipe = Recipe { context, epilogue, dense, origins: None, memory_limit: None };
-    for program in &programs {
-        for packed in packings::<T>(program)? {
-            recipe.written(&Arc::new(packed))?.sources().for_each(&mut add);
+    let dense = options.dense;
+    for (op, epilogue) in epilogues.distinct() {
+        let recipe = Recipe { context, epilogue, dense, origins: None, memory_limit: None };
+        let fused = epilogue.map(|_| op);
+        for program in &programs {
+            for packed in packings::<T>(program)? {
+                let written = recipe.written(&Arc::new(packed))?.sources();
+                sources.extend(written.map(|source| named(source, fused)));
+            }
         }
     }
     if let (DenseForm::ColumnMajor, Some(columns)) = (dense, options.columns) {
-        copies::sources(task, columns).into_iter().for_each(&mut add);
+        let copies = copies::sources(task, columns).into_iter();
+        sources.extend(copies.map(|source| named(source, None)));
     }
     if options.values_variable {
         let (text, kernel) = scatter::source(T::DTYPE);
-        sources.insert(text, kernel.to_owned());
+        sources.insert(text, Named { kernel: kernel.to_owned(), fused: None });
     }
     let count = sources.len();
-    sources.into_par_iter().try_for_each(|(text, kernel)| {
+    sources.into_par_iter().try_for_each(|(text, named)| {
         context.check_open()?;
-        keep(context, (&text, &kernel), epilogue)
+        keep(context, &text, &named)
     })?;
-    if let Some(epilogue) = epilogue {
+    for (op, epilogue) in epilogues.distinct() {
+        let Some(epilogue) = epilogue else { continue };
         programs.par_iter().try_for_each(|program| {
             context.check_open()?;
-            try_ahead::<T>(context, program, epilogue)
+            try_ahead::<T>(context, program, epilogue).map_err(|failure| op.told(failure))
         })?;
     }
     Ok(count)
@@ -101,12 +113,13 @@ fn packings<T: Scalar>(program: &Program) -> Result<[Packed; 2], Failure> {
     Ok([narrow, wide])
 }
 
+/// A source, and what is known of it.
+fn named(CudaSource { text, kernel, .. }: CudaSource, fused: Option<Op>) -> (String, Named) {
+    (text, Named { kernel, fused })
+}
+
 /// Compiles a kernel into the cache folder, unless it is there.
-fn keep(
-    context: &Context,
-    (text, kernel): (&str, &str),
-    epilogue: Option<&Epilogue>,
-) -> Result<(), Failure> {
+fn keep(context: &Context, text: &str, Named { kernel, fused }: &Named) -> Result<(), Failure> {
     let options = CompileOptions::generated();
     let compiler = &context.compiler;
     let request = CompileRequest::new(text, kernel, compiler.target(), &options);
@@ -116,8 +129,10 @@ fn keep(
             Origin::NotKept(error) => Err(Failure::new(Status::File, error)),
         },
         Err(error) if !error.is_sources_fault() => Err(Failure::new(Status::NoCompiler, error)),
-        Err(error) if epilogue.is_some() => Err(epilogue_failure(&error.to_string())),
-        Err(error) => Err(Failure::internal(error)),
+        Err(error) => Err(match fused {
+            Some(op) => op.told(epilogue_failure(&error.to_string())),
+            None => Failure::internal(error),
+        }),
     }
 }
 

@@ -12,10 +12,10 @@ use crate::context::Context;
 use crate::execute::Product;
 use crate::handle::{Handles, Kind};
 use crate::matrix::{self, Matrix};
+use crate::op::Op;
 use crate::operands::Form;
 use crate::options::{Options, PlanOptions};
 use crate::plan::{PLANS, Plan};
-use crate::side::Op;
 use crate::status::{self, Failure, Status, call};
 use crate::verbose;
 
@@ -169,13 +169,13 @@ pub unsafe extern "C" fn sparserl_matrix_destroy(matrix: *mut sparserl_matrix) -
 /// later ones with that folder, do not wait for a compiler then. For installers and prologues of
 /// jobs, also where there is no GPU, for SPARSERL_OPTION_TARGET. It uses all cores for seconds, and
 /// for tenths of a second when all is there. Of the options those count that say what is computed:
-/// SPARSERL_OPTION_VALUES_VARIABLE, the epilogue's, SPARSERL_OPTION_COLUMNS and
-/// SPARSERL_OPTION_DENSE; a transposed matrix has the same kernels. An epilogue is tried in all of
-/// them, too; one in CUDA C is tried by itself, and compiled for that once more, by the first plan
-/// for each size of a matrix. Better kernels than these are compiled in the background, as ever.
-/// What is compiled counts where the same compiler would be taken, on a machine with a GPU the
-/// newest NVRTC whose machine code its driver loads. SPARSERL_FILE is returned where there is no
-/// cache folder or it cannot be written. `options` may be NULL.
+/// SPARSERL_OPTION_VALUES_VARIABLE, the epilogues', SPARSERL_OPTION_COLUMNS and
+/// SPARSERL_OPTION_DENSE; a transposed matrix has the same kernels, unless it has another epilogue.
+/// Epilogues are tried in all of them, too; one in CUDA C is tried by itself, and compiled for that
+/// once more, by the first plan for each size of a matrix. Better kernels than these are compiled
+/// in the background, as ever. What is compiled counts where the same compiler would be taken, on a
+/// machine with a GPU the newest NVRTC whose machine code its driver loads. SPARSERL_FILE is
+/// returned where there is no cache folder or it cannot be written. `options` may be NULL.
 ///
 /// # Safety
 /// `num_kernels` can be written, or is NULL, which is refused.
@@ -297,7 +297,8 @@ pub unsafe extern "C" fn sparserl_execute(
 }
 
 /// sparserl_execute() with A or its transpose (SPARSERL_OP_NONE, SPARSERL_OP_TRANSPOSE), and with
-/// the user block of an epilogue, which is read before this returns; NULL where it has none.
+/// the user block of that product's epilogue, which is read before this returns; NULL where it has
+/// none.
 ///
 /// # Safety
 /// As sparserl_execute(); `user` points to the struct that the epilogue declares.

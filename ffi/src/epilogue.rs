@@ -7,8 +7,11 @@ use sparserl_core::task::{Operation, Task};
 use sparserl_gpu::run::device::Device;
 
 use crate::matrix::check_memory;
+use crate::op::Op;
 use crate::operands::check_alignment;
-use crate::options::PlanOptions;
+use crate::options::{
+    EPILOGUE, EpilogueKeys, EpilogueOptions, Key, PlanOptions, TRANSPOSED_EPILOGUE,
+};
 use crate::status::Failure;
 
 /// A name, the caller's values, and what is done to element `at` of the result. What is no number
@@ -39,44 +42,90 @@ const READY: [(&str, &str, &str); 6] = [
 /// The one that only matrices have.
 const COLUMN_BIAS: &str = "column_bias";
 
-/// The epilogue that a plan is to have, if any.
-pub(crate) fn of(options: &PlanOptions, operation: Operation) -> Result<Option<Epilogue>, Failure> {
-    let (text, user) = match (&options.epilogue, &options.epilogue_source) {
-        (Some(_), Some(_)) => {
-            return Err(Failure::argument(
-                "SPARSERL_OPTION_EPILOGUE and SPARSERL_OPTION_EPILOGUE_SOURCE exclude each other",
-            ));
+/// The name of none: that A has an epilogue is no reason for Aᵀ to have it.
+const NONE: &str = "none";
+
+/// The epilogues that a plan is to have: of products with A, and with Aᵀ.
+pub(crate) struct Epilogues {
+    forward: Option<Epilogue>,
+    backward: Option<Epilogue>,
+}
+
+impl Epilogues {
+    /// Those that options ask for. Products with Aᵀ have that of A, unless any option is for them
+    /// alone.
+    pub(crate) fn of(options: &PlanOptions, operation: Operation) -> Result<Self, Failure> {
+        let forward = asked(&options.epilogue, &EPILOGUE, operation)?;
+        let own = &options.transposed_epilogue;
+        let backward = match own.first_set(&TRANSPOSED_EPILOGUE) {
+            Some(_) => asked(own, &TRANSPOSED_EPILOGUE, operation)?,
+            None => forward.clone(),
+        };
+        Ok(Self { forward, backward })
+    }
+
+    /// That of products with op(A), if any.
+    pub(crate) fn side(&self, op: Op) -> Option<&Epilogue> {
+        match op {
+            Op::None => self.forward.as_ref(),
+            Op::Transpose => self.backward.as_ref(),
         }
-        (None, None) if options.epilogue_user.is_some() => {
-            return Err(Failure::argument(
-                "SPARSERL_OPTION_EPILOGUE_USER is of no use without SPARSERL_OPTION_EPILOGUE_SOURCE",
-            ));
+    }
+
+    /// Those that differ, with the side whose kernels are the first to have them.
+    pub(crate) fn distinct(&self) -> impl Iterator<Item = (Op, Option<&Epilogue>)> {
+        let backward = (self.backward != self.forward).then_some(Op::Transpose);
+        [Op::None].into_iter().chain(backward).map(|op| (op, self.side(op)))
+    }
+}
+
+/// The epilogue that some options ask for, if any.
+fn asked(
+    options: &EpilogueOptions,
+    keys: &EpilogueKeys,
+    operation: Operation,
+) -> Result<Option<Epilogue>, Failure> {
+    let [name_key, source_key, user_key] = [keys.name, keys.source, keys.user].map(Key::name);
+    match (&options.name, &options.source, &options.user) {
+        (Some(_), Some(_), _) => {
+            Err(Failure::argument(format_args!("{name_key} and {source_key} exclude each other")))
         }
-        (None, None) => return Ok(None),
-        (Some(name), None) => {
-            let Some((_, user, body)) = READY.into_iter().find(|(ready, ..)| ready == name) else {
-                let names = READY.map(|(name, ..)| name).join(", ");
-                return Err(Failure::argument(format_args!(
-                    "there is no epilogue {name}: expected one of {names}"
-                )));
-            };
-            if options.epilogue_user.is_some() {
-                return Err(Failure::argument(format_args!(
-                    "the epilogue {name} declares its values itself: leave out \
-                     SPARSERL_OPTION_EPILOGUE_USER"
-                )));
+        (None, None, Some(_)) => {
+            Err(Failure::argument(format_args!("{user_key} is of no use without {source_key}")))
+        }
+        (None, None, None) => Ok(None),
+        (Some(name), None, user) => {
+            let named = named(name, operation)?;
+            match user {
+                Some(_) => Err(Failure::argument(format_args!(
+                    "the epilogue {name} declares its values itself: leave out {user_key}"
+                ))),
+                None => Ok(named),
             }
-            if name == COLUMN_BIAS && operation == Operation::SpMV {
-                return Err(Failure::argument(format_args!(
-                    "the epilogue {name} is for matrices: set SPARSERL_OPTION_COLUMNS"
-                )));
-            }
-            return ready(user, body, operation).map(Some);
         }
-        (None, Some(text)) => (text.clone(), options.epilogue_user.clone().unwrap_or_default()),
-    };
-    let user = UserField::parse_all(&user).map_err(Failure::argument)?;
-    Ok(Some(Epilogue { text, user }))
+        (None, Some(text), user) => {
+            let user = UserField::parse_all(user.as_deref().unwrap_or_default());
+            Ok(Some(Epilogue { text: text.clone(), user: user.map_err(Failure::argument)? }))
+        }
+    }
+}
+
+/// The epilogue of a name: one that is ready, or none.
+fn named(name: &str, operation: Operation) -> Result<Option<Epilogue>, Failure> {
+    let found = READY.into_iter().find(|&(ready, ..)| ready == name);
+    match found {
+        Some((COLUMN_BIAS, ..)) if operation == Operation::SpMV => Err(Failure::argument(
+            format_args!("the epilogue {name} is for matrices: set SPARSERL_OPTION_COLUMNS"),
+        )),
+        Some((_, user, body)) => ready(user, body, operation).map(Some),
+        None if name == NONE => Ok(None),
+        None => {
+            let names = READY.map(|(name, ..)| name).join(", ");
+            Err(Failure::argument(format_args!(
+                "there is no epilogue {name}: expected one of {names}, {NONE}"
+            )))
+        }
+    }
 }
 
 /// One that is ready, of its values and what is done.
@@ -123,4 +172,40 @@ pub(crate) unsafe fn check_arrays(
         check_memory(device, &what, pointer, elements.saturating_mul(size))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(name: &str) -> EpilogueOptions {
+        EpilogueOptions { name: Some(name.to_owned()), ..EpilogueOptions::default() }
+    }
+
+    /// The names of the epilogues of A and of its transpose, and how many kinds of kernels that is.
+    fn of(
+        epilogue: &EpilogueOptions,
+        transposed: &EpilogueOptions,
+    ) -> ([Option<&'static str>; 2], usize) {
+        let (epilogue, transposed_epilogue) = (epilogue.clone(), transposed.clone());
+        let options = PlanOptions { epilogue, transposed_epilogue, ..PlanOptions::default() };
+        let epilogues = Epilogues::of(&options, Operation::SpMV).unwrap();
+        let name = |op| Some(ready_name(epilogues.side(op)?, Operation::SpMV).unwrap());
+        ([Op::None, Op::Transpose].map(name), epilogues.distinct().count())
+    }
+
+    #[test]
+    fn the_transpose_has_the_epilogue_of_the_matrix_unless_it_is_told_another() {
+        let unset = EpilogueOptions::default();
+        let [relu, bias, none] = ["relu", "bias", "none"].map(named);
+        assert_eq!(of(&unset, &unset), ([None, None], 1));
+        assert_eq!(of(&relu, &unset), ([Some("relu"); 2], 1));
+        assert_eq!(of(&relu, &relu), ([Some("relu"); 2], 1));
+        assert_eq!(of(&relu, &bias), ([Some("relu"), Some("bias")], 2));
+        assert_eq!(of(&relu, &none), ([Some("relu"), None], 2));
+        assert_eq!(of(&unset, &relu), ([None, Some("relu")], 2));
+        assert_eq!(of(&none, &relu), ([None, Some("relu")], 2));
+        assert_eq!(of(&none, &unset), ([None, None], 1));
+        assert_eq!(of(&unset, &none), ([None, None], 1));
+    }
 }

@@ -9,9 +9,9 @@ use sparserl_gpu::run::operator::{ForeignStream, Operands};
 use crate::epilogue::check_arrays;
 use crate::kernel::Operators;
 use crate::matrix::check_memory;
+use crate::op::Op;
 use crate::operands::{Form, Operand, check_form, check_overlap, has_aligned_rows};
 use crate::plan::Plan;
-use crate::side::Op;
 use crate::status::Failure;
 use crate::workspace::is_legacy;
 
@@ -58,7 +58,8 @@ impl Plan {
             Form::Matrices(_) => ["b", "c", "d"],
         };
         let [input_name, old_name, output_name] = names;
-        let has_user = self.epilogue.as_ref().is_some_and(|epilogue| !epilogue.user.is_empty());
+        // Each side has its own: the block is that of this one.
+        let epilogue = side.epilogue.as_ref().filter(|epilogue| !epilogue.user.is_empty());
         let columns = self.task.operation.columns();
         let operand = |name, address, rows, is_used| Operand {
             name,
@@ -78,7 +79,7 @@ impl Plan {
                 return Err(Failure::null(name));
             }
         }
-        if has_user && user.is_null() {
+        if epilogue.is_some() && user.is_null() {
             return Err(Failure::null("user"));
         }
         check_overlap(self.task, self.options.dense, &operands)?;
@@ -92,7 +93,7 @@ impl Plan {
                 let bytes = operand.bytes(self.options.dense, columns, dtype.size());
                 check_memory(&gpu.device, operand.name, operand.address, bytes)?;
             }
-            if let Some(epilogue) = self.epilogue.as_ref().filter(|_| has_user) {
+            if let Some(epilogue) = epilogue {
                 // SAFETY: by the contract, and `user` is not NULL.
                 unsafe { check_arrays(&gpu.device, epilogue, self.task, (rows, cols), user) }?;
             }

@@ -25,14 +25,15 @@ use crate::context::Context;
 use crate::copies::{copies_bytes, limit_left};
 use crate::kernel::{Known, PlanKernel};
 use crate::matrix::{Matrix, with_view};
+use crate::op::Op;
 use crate::options::{DenseForm, PlanOptions};
 use crate::plan::Plan;
-use crate::side::{Op, Side, entries, origins};
+use crate::side::{Side, entries, origins};
 use crate::status::{Failure, Status};
 use crate::verbose;
 
 /// What a file begins with; the number changes with the meaning of what follows.
-const MAGIC: &str = "sparserl plan file 3\n";
+const MAGIC: &str = "sparserl plan file 4\n";
 /// What those of all versions begin with.
 const ANY_MAGIC: &str = "sparserl plan file ";
 
@@ -44,7 +45,6 @@ struct Header {
     pattern: String,
     task: Task,
     expected_calls: u64,
-    epilogue: Option<EpilogueText>,
     dense: DenseForm,
     sides: Vec<SideHeader>,
 }
@@ -56,9 +56,21 @@ struct EpilogueText {
     user: String,
 }
 
+impl EpilogueText {
+    fn of(epilogue: &Epilogue) -> Self {
+        Self { text: epilogue.text.clone(), user: epilogue.declarations() }
+    }
+
+    fn parse(self) -> Option<Epilogue> {
+        let user = UserField::parse_all(&self.user).ok()?;
+        Some(Epilogue { text: self.text, user })
+    }
+}
+
 #[derive(Debug, Serialize, Deserialize)]
 struct SideHeader {
     program: String,
+    epilogue: Option<EpilogueText>,
     known: Known,
     /// Bytes of the plain kernel's code, 0 where there is none, of those for leading dimensions,
     /// and of the other's.
@@ -87,15 +99,12 @@ impl Plan {
             }
             sides.push(SideHeader {
                 program: kernel.packed.program.to_string(),
+                epilogue: side.epilogue.as_ref().map(EpilogueText::of),
                 known: kernel.known(),
                 code: own.iter().map(Vec::len).collect(),
             });
             code.extend(own);
         }
-        let epilogue = self.epilogue.as_ref().map(|epilogue| EpilogueText {
-            text: epilogue.text.clone(),
-            user: epilogue.declarations(),
-        });
         let header = Header {
             language: LANGUAGE_VERSION,
             grammar: grammar_hash(),
@@ -103,7 +112,6 @@ impl Plan {
             pattern: self.pattern.hash().to_owned(),
             task: self.task,
             expected_calls: self.options.expected_calls,
-            epilogue,
             dense: self.options.dense,
             sides,
         };
@@ -153,13 +161,6 @@ impl Plan {
             return Err(mismatch("is a plan for a matrix with another pattern".to_owned()));
         }
         let damaged = || Failure::new(Status::File, format_args!("{shown}: is damaged"));
-        let epilogue = match header.epilogue {
-            Some(EpilogueText { text, user }) => {
-                let user = UserField::parse_all(&user).map_err(|_| damaged())?;
-                Some(Epilogue { text, user })
-            }
-            None => None,
-        };
         let options = PlanOptions {
             expected_calls: header.expected_calls,
             values_variable: header.task.values == Values::Variable,
@@ -190,6 +191,8 @@ impl Plan {
                 });
             }
             let program = Program::parse(&side.program).map_err(|_| damaged())?;
+            let epilogue = side.epilogue.map(|text| text.parse().ok_or_else(damaged));
+            let epilogue = epilogue.transpose()?;
             let origins = options.values_variable.then(|| origins(matrix, op));
             let recipe = Recipe {
                 context,
@@ -212,7 +215,7 @@ impl Plan {
             })?;
             // The one may take what the other leaves.
             memory_limit = memory_limit.map(|limit| limit.saturating_sub(kernel.device_bytes()));
-            sides.push(Side::new(kernel));
+            sides.push(Side::new(kernel, epilogue));
         }
         if let (true, Ok(gpu)) = (options.values_variable, &context.gpu) {
             context.scatter.prepare(&context.compiler, &gpu.device, matrix.entries.dtype())?;
@@ -220,7 +223,7 @@ impl Plan {
         let mut sides = sides.into_iter();
         let forward = sides.next().ok_or_else(damaged)?;
         verbose::note();
-        Self::new(context, matrix, options, epilogue, forward, sides.next(), start)
+        Self::new(context, matrix, options, forward, sides.next(), start)
     }
 }
 

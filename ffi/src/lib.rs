@@ -37,6 +37,7 @@ mod kernel;
 mod make;
 mod map;
 mod matrix;
+mod op;
 mod operands;
 mod options;
 mod pattern;

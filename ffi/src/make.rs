@@ -14,14 +14,16 @@ use crate::code::Recipe;
 use crate::context::{Context, Searching};
 use crate::copies::{copies_bytes, limit_left};
 use crate::effort::{self, Effort};
+use crate::epilogue::Epilogues;
 use crate::kernel::{Known, PlanKernel};
 use crate::matrix::{Matrix, with_view};
+use crate::op::Op;
 use crate::options::PlanOptions;
 use crate::plain::plain_csr;
 use crate::plan::{Plan, task};
-use crate::side::{Op, Side, entries, origins};
+use crate::side::{Side, entries, origins};
 use crate::status::{Failure, Status, panicked};
-use crate::{epilogue, search, verbose};
+use crate::{search, verbose};
 
 impl Plan {
     /// Makes a plan, and begins to search for a better one; `searching` is kept until that ends.
@@ -33,39 +35,41 @@ impl Plan {
     ) -> Result<Arc<Self>, Failure> {
         let created = Instant::now();
         let task = task(&options, matrix.entries.dtype());
-        let epilogue = epilogue::of(&options, task.operation)?;
-        let kernel = |op: Op, limit: Option<u64>| {
-            csr_kernel(context, matrix, op, &options, epilogue.as_ref(), limit, task)
+        let epilogues = Epilogues::of(&options, task.operation)?;
+        let side = |op: Op, limit: Option<u64>| {
+            let epilogue = epilogues.side(op);
+            let made = csr_kernel(context, matrix, op, &options, epilogue, limit, task);
+            let (kernel, answers) = made.map_err(|failure| op.told(failure))?;
+            Ok::<_, Failure>((Side::new(kernel, epilogue.cloned()), answers))
         };
         let size = (matrix.entries.rows(), matrix.entries.cols());
         let copies = copies_bytes(options.dense, task, size);
         let (forward, backward) = match limit_left(options.memory_limit, copies)? {
             None => std::thread::scope(|scope| {
                 let backward =
-                    options.transpose_too.then(|| scope.spawn(|| kernel(Op::Transpose, None)));
-                let forward = kernel(Op::None, None);
+                    options.transpose_too.then(|| scope.spawn(|| side(Op::Transpose, None)));
+                let forward = side(Op::None, None);
                 let backward = backward.map(|made| made.join().map_err(panicked)?);
                 Ok::<_, Failure>((forward?, backward.transpose()?))
             })?,
             // The one may take what the other leaves.
             Some(limit) => {
-                let forward = kernel(Op::None, Some(limit))?;
+                let forward = side(Op::None, Some(limit))?;
                 let left = limit.saturating_sub(forward.0.device_bytes());
-                let backward = options.transpose_too.then(|| kernel(Op::Transpose, Some(left)));
+                let backward = options.transpose_too.then(|| side(Op::Transpose, Some(left)));
                 (forward, backward.transpose()?)
             }
         };
-        let mut answers = vec![forward.1];
-        let forward = Side::new(forward.0);
-        let backward = backward.map(|(kernel, own)| {
+        let (forward, own) = forward;
+        let mut answers = vec![own];
+        let backward = backward.map(|(side, own)| {
             answers.push(own);
-            Side::new(kernel)
+            side
         });
         if let (true, Ok(gpu)) = (options.values_variable, &context.gpu) {
             context.scatter.prepare(&context.compiler, &gpu.device, matrix.entries.dtype())?;
         }
-        let plan = Self::new(context, matrix, options, epilogue, forward, backward, created)
-            .map(Arc::new)?;
+        let plan = Self::new(context, matrix, options, forward, backward, created).map(Arc::new)?;
         verbose::note();
         plan.begin(matrix, answers, searching)?;
         Ok(plan)

@@ -61,6 +61,9 @@ keys! {
     CheckPointers = SPARSERL_OPTION_CHECK_POINTERS,
     Columns = SPARSERL_OPTION_COLUMNS,
     Dense = SPARSERL_OPTION_DENSE,
+    TransposedEpilogue = SPARSERL_OPTION_TRANSPOSED_EPILOGUE,
+    TransposedEpilogueSource = SPARSERL_OPTION_TRANSPOSED_EPILOGUE_SOURCE,
+    TransposedEpilogueUser = SPARSERL_OPTION_TRANSPOSED_EPILOGUE_USER,
 }
 
 /// Receives what the library has to say.
@@ -103,14 +106,49 @@ pub(crate) struct PlanOptions {
     pub(crate) deterministic: bool,
     pub(crate) values_variable: bool,
     pub(crate) transpose_too: bool,
-    pub(crate) epilogue: Option<String>,
-    pub(crate) epilogue_source: Option<String>,
-    pub(crate) epilogue_user: Option<String>,
+    pub(crate) epilogue: EpilogueOptions,
+    /// The same for products with the transpose alone, where any of it was set.
+    pub(crate) transposed_epilogue: EpilogueOptions,
     pub(crate) check_pointers: bool,
     /// Those of the dense operands, for SpMM; absent for SpMV.
     pub(crate) columns: Option<NonZeroU32>,
     pub(crate) dense: DenseForm,
 }
+
+/// What is said of an epilogue.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct EpilogueOptions {
+    /// That of one that is ready.
+    pub(crate) name: Option<String>,
+    pub(crate) source: Option<String>,
+    pub(crate) user: Option<String>,
+}
+
+impl EpilogueOptions {
+    /// An option of it that was set, if any was; `names` are those of its options.
+    pub(crate) fn first_set(&self, names: &EpilogueKeys) -> Option<Key> {
+        let EpilogueKeys { name, source, user } = *names;
+        let set = [(&self.name, name), (&self.source, source), (&self.user, user)];
+        set.into_iter().find(|(value, _)| value.is_some()).map(|(_, key)| key)
+    }
+}
+
+/// The options that say what an epilogue is.
+pub(crate) struct EpilogueKeys {
+    pub(crate) name: Key,
+    pub(crate) source: Key,
+    pub(crate) user: Key,
+}
+
+/// Those of all products that have none of their own.
+pub(crate) const EPILOGUE: EpilogueKeys =
+    EpilogueKeys { name: Key::Epilogue, source: Key::EpilogueSource, user: Key::EpilogueUser };
+/// Those of products with the transpose.
+pub(crate) const TRANSPOSED_EPILOGUE: EpilogueKeys = EpilogueKeys {
+    name: Key::TransposedEpilogue,
+    source: Key::TransposedEpilogueSource,
+    user: Key::TransposedEpilogueUser,
+};
 
 /// How the dense operands of SpMM lie.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -175,9 +213,8 @@ impl Default for PlanOptions {
             deterministic: false,
             values_variable: false,
             transpose_too: false,
-            epilogue: None,
-            epilogue_source: None,
-            epilogue_user: None,
+            epilogue: EpilogueOptions::default(),
+            transposed_epilogue: EpilogueOptions::default(),
             check_pointers: true,
             columns: None,
             dense: DenseForm::default(),
@@ -277,13 +314,22 @@ impl Options {
                 plan.transpose_too = given.flag()?;
             }
             Key::Epilogue => {
-                plan.epilogue = Some(given.text()?).filter(|name| !name.is_empty());
+                plan.epilogue.name = given.text_unless_empty()?;
             }
             Key::EpilogueSource => {
-                plan.epilogue_source = Some(given.text()?).filter(|text| !text.is_empty());
+                plan.epilogue.source = given.text_unless_empty()?;
             }
             Key::EpilogueUser => {
-                plan.epilogue_user = Some(given.text()?).filter(|text| !text.is_empty());
+                plan.epilogue.user = given.text_unless_empty()?;
+            }
+            Key::TransposedEpilogue => {
+                plan.transposed_epilogue.name = given.text_unless_empty()?;
+            }
+            Key::TransposedEpilogueSource => {
+                plan.transposed_epilogue.source = given.text_unless_empty()?;
+            }
+            Key::TransposedEpilogueUser => {
+                plan.transposed_epilogue.user = given.text_unless_empty()?;
             }
             Key::CheckPointers => {
                 plan.check_pointers = given.flag()?;
@@ -318,14 +364,21 @@ impl Options {
     /// What was set for a plan.
     pub(crate) fn plan(&self) -> Result<PlanOptions, Failure> {
         let values = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match values.of_context {
-            Some(key) => Err(misplaced(key, "a context", "a plan")),
-            None if values.plan.columns.is_none() && values.plan.dense != DenseForm::RowMajor => {
-                Err(Failure::argument(
-                    "SPARSERL_OPTION_DENSE is for matrices: set SPARSERL_OPTION_COLUMNS",
-                ))
-            }
-            None => Ok(values.plan.clone()),
+        if let Some(key) = values.of_context {
+            return Err(misplaced(key, "a context", "a plan"));
+        }
+        let plan = values.plan.clone();
+        if plan.columns.is_none() && plan.dense != DenseForm::RowMajor {
+            return Err(Failure::argument(
+                "SPARSERL_OPTION_DENSE is for matrices: set SPARSERL_OPTION_COLUMNS",
+            ));
+        }
+        match plan.transposed_epilogue.first_set(&TRANSPOSED_EPILOGUE) {
+            Some(key) if !plan.transpose_too => Err(Failure::argument(format_args!(
+                "{} is for products with the transpose: set SPARSERL_OPTION_TRANSPOSE_TOO = 1",
+                key.name()
+            ))),
+            _ => Ok(plan),
         }
     }
 }
@@ -396,6 +449,11 @@ impl Given<'_> {
         }
     }
 
+    /// A text, or nothing where it is empty.
+    fn text_unless_empty(&self) -> Result<Option<String>, Failure> {
+        Ok(Some(self.text()?).filter(|text| !text.is_empty()))
+    }
+
     /// A path, which has a name.
     fn path(&self, expected: &str) -> Result<PathBuf, Failure> {
         match self.text()? {
@@ -436,7 +494,7 @@ mod tests {
         let plan = options.plan().unwrap();
         assert_eq!((plan.expected_calls, plan.values_variable), (7, true));
         assert_eq!(plan.deadline, Some(Duration::from_millis(500)));
-        assert_eq!(plan.epilogue.as_deref(), Some("relu"));
+        assert_eq!(plan.epilogue.name.as_deref(), Some("relu"));
         assert_eq!(plan.columns, NonZeroU32::new(32));
         let text = |result: Result<(), Failure>| result.unwrap_err().text;
         assert_eq!(text(set(&options, 99, &0_i32)), "there is no option 99");
@@ -478,6 +536,28 @@ mod tests {
         assert_eq!(text, "SPARSERL_OPTION_DENSE is for matrices: set SPARSERL_OPTION_COLUMNS");
         set(&options, 111, &8_u64).unwrap();
         assert_eq!(options.plan().unwrap().dense, DenseForm::Strided);
+    }
+
+    #[test]
+    fn an_own_epilogue_of_the_transpose_takes_kernels_for_it() {
+        for (key, name) in [(113, "EPILOGUE"), (114, "EPILOGUE_SOURCE"), (115, "EPILOGUE_USER")] {
+            let options = Options::default();
+            set(&options, key, b"some").unwrap();
+            let text = options.plan().unwrap_err().text;
+            let expected = format!(
+                "SPARSERL_OPTION_TRANSPOSED_{name} is for products with the transpose: \
+                 set SPARSERL_OPTION_TRANSPOSE_TOO = 1"
+            );
+            assert_eq!(text, expected);
+            set(&options, 106, &1_i32).unwrap();
+            let plan = options.plan().unwrap();
+            assert_eq!(plan.epilogue, EpilogueOptions::default());
+            assert_ne!(plan.transposed_epilogue, EpilogueOptions::default());
+            // An empty text takes it back.
+            set(&options, 106, &0_i32).unwrap();
+            set(&options, key, b"").unwrap();
+            assert_eq!(options.plan().unwrap(), PlanOptions::default());
+        }
     }
 
     #[test]

@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use sparserl_core::codegen::Epilogue;
 use sparserl_core::task::{Dtype, Operation, Task, Values};
 
 use crate::code::Recipe;
@@ -12,10 +11,11 @@ use crate::context::Context;
 use crate::copies::{Copies, copies_bytes};
 use crate::handle::{Handles, Kind};
 use crate::matrix::Matrix;
+use crate::op::Op;
 use crate::options::PlanOptions;
 use crate::pattern::Pattern;
 use crate::progress::Progress;
-use crate::side::{Op, Side};
+use crate::side::Side;
 use crate::status::{Failure, Status};
 use crate::workspace::Workspaces;
 
@@ -26,7 +26,6 @@ pub(crate) static PLANS: Handles<Plan> = Handles::new(Kind::Plan);
 pub(crate) struct Plan {
     pub(crate) context: Arc<Context>,
     pub(crate) options: PlanOptions,
-    pub(crate) epilogue: Option<Epilogue>,
     pub(crate) rows: usize,
     pub(crate) cols: usize,
     pub(crate) nnz: usize,
@@ -66,7 +65,6 @@ impl Plan {
         context: &Arc<Context>,
         matrix: &Matrix,
         options: PlanOptions,
-        epilogue: Option<Epilogue>,
         forward: Side,
         backward: Option<Side>,
         created: Instant,
@@ -76,7 +74,6 @@ impl Plan {
         Ok(Self {
             copies: Copies::new(context, options.dense, task, (rows, cols))?,
             context: Arc::clone(context),
-            epilogue,
             rows,
             cols,
             nnz: matrix.entries.nnz(),
@@ -126,11 +123,15 @@ impl Plan {
         in_background && self.context.is_closed()
     }
 
-    /// How a kernel of this plan is made.
-    pub(crate) fn recipe<'a>(&'a self, origins: impl FnOnce() -> Option<&'a [u64]>) -> Recipe<'a> {
+    /// How a kernel of a side of this plan is made.
+    pub(crate) fn recipe<'a>(
+        &'a self,
+        side: &'a Side,
+        origins: impl FnOnce() -> Option<&'a [u64]>,
+    ) -> Recipe<'a> {
         Recipe {
             context: &self.context,
-            epilogue: self.epilogue.as_ref(),
+            epilogue: side.epilogue.as_ref(),
             dense: self.options.dense,
             origins: self.options.values_variable.then(origins),
             memory_limit: self.memory_left(),

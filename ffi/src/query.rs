@@ -9,8 +9,9 @@ use sparserl_gpu::run::operator::WorkspaceLayout;
 use crate::code::Compiled;
 use crate::epilogue::ready_name;
 use crate::kernel::{Known, PlanKernel};
+use crate::op::Op;
 use crate::plan::Plan;
-use crate::side::{Op, Side};
+use crate::side::Side;
 use crate::status::{Failure, Status};
 use crate::types;
 
@@ -36,7 +37,8 @@ impl Plan {
 
     /// A text or machine code.
     pub(crate) fn text(&self, op: Op, key: i32) -> Result<Vec<u8>, Failure> {
-        let kernel = self.described(self.side(op)?);
+        let side = self.side(op)?;
+        let kernel = self.described(side);
         let Compiled { source, cubin, .. } =
             kernel.code.plain.as_ref().unwrap_or(&kernel.code.ending);
         match key {
@@ -44,18 +46,18 @@ impl Plan {
             types::SPARSERL_TEXT_PROGRAM => Ok(kernel.packed.program.to_string().into_bytes()),
             types::SPARSERL_TEXT_SOURCE => Ok(source.text.clone().into_bytes()),
             types::SPARSERL_TEXT_CUBIN => Ok(cubin.bytes().to_vec()),
-            types::SPARSERL_TEXT_EPILOGUE => Ok(self.epilogue_text().into_bytes()),
+            types::SPARSERL_TEXT_EPILOGUE => Ok(self.epilogue_text(side).into_bytes()),
             types::SPARSERL_TEXT_EPILOGUE_USER => {
-                let user = self.epilogue.as_ref().map(Epilogue::declarations);
+                let user = side.epilogue.as_ref().map(Epilogue::declarations);
                 Ok(user.unwrap_or_default().into_bytes())
             }
             _ => Err(Failure::argument(format_args!("there is no text {key}"))),
         }
     }
 
-    /// The name of its epilogue, if it is one that is ready, else its text.
-    fn epilogue_text(&self) -> String {
-        let Some(epilogue) = &self.epilogue else { return String::new() };
+    /// The name of a side's epilogue, if it is one that is ready, else its text.
+    fn epilogue_text(&self, side: &Side) -> String {
+        let Some(epilogue) = &side.epilogue else { return String::new() };
         ready_name(epilogue, self.task.operation).unwrap_or(&epilogue.text).to_owned()
     }
 

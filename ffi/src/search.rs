@@ -26,9 +26,10 @@ use crate::context::Gpu;
 use crate::effort::{self, Effort};
 use crate::kernel::{Known, PlanKernel};
 use crate::matrix::Matrix;
+use crate::op::Op;
 use crate::plan::Plan;
 use crate::remembered::{Case, Remembered};
-use crate::side::{Op, Side, origins};
+use crate::side::{Side, origins};
 use crate::status::{Failure, Status};
 use gain::{gaining, pays};
 
@@ -332,7 +333,7 @@ impl<T: Scalar> Search<'_, T> {
                 }
                 return Ok(Found::PlainCsr(known));
             }
-            let recipe = self.plan.recipe(|| origins(self.whole, self.op));
+            let recipe = self.plan.recipe(self.side, || origins(self.whole, self.op));
             let made = match judged {
                 Some(judged) => recipe.make_of(self.matrix, judged, known),
                 None => recipe.make(self.matrix, &program, known),

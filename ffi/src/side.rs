@@ -3,13 +3,16 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use sparserl_core::codegen::Epilogue;
+
 use crate::kernel::{Known, PlanKernel};
 use crate::matrix::{Entries, Matrix};
-use crate::status::Failure;
-use crate::types;
+use crate::op::Op;
 
 /// The kernels for A, or for Aᵀ.
 pub(crate) struct Side {
+    /// What all of them make of products before they are stored.
+    pub(crate) epilogue: Option<Epilogue>,
     current: RwLock<Arc<PlanKernel>>,
     /// A better one that waits for values.
     pending: Mutex<Option<Arc<PlanKernel>>>,
@@ -17,28 +20,10 @@ pub(crate) struct Side {
     retired: Mutex<Vec<Arc<PlanKernel>>>,
 }
 
-/// A or Aᵀ.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Op {
-    None,
-    Transpose,
-}
-
-impl Op {
-    pub(crate) fn read(number: i32) -> Result<Self, Failure> {
-        match number {
-            types::SPARSERL_OP_NONE => Ok(Self::None),
-            types::SPARSERL_OP_TRANSPOSE => Ok(Self::Transpose),
-            _ => Err(Failure::argument(format_args!(
-                "op is {number}: expected SPARSERL_OP_NONE or SPARSERL_OP_TRANSPOSE"
-            ))),
-        }
-    }
-}
-
 impl Side {
-    pub(crate) fn new(kernel: PlanKernel) -> Self {
+    pub(crate) fn new(kernel: PlanKernel, epilogue: Option<Epilogue>) -> Self {
         Self {
+            epilogue,
             current: RwLock::new(Arc::new(kernel)),
             pending: Mutex::new(None),
             retired: Mutex::new(Vec::new()),

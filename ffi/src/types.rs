@@ -104,13 +104,16 @@ pub const SPARSERL_OPTION_DETERMINISTIC: i32 = 104;
 pub const SPARSERL_OPTION_VALUES_VARIABLE: i32 = 105;
 /// int32_t: 1 makes kernels for A and for its transpose.
 pub const SPARSERL_OPTION_TRANSPOSE_TOO: i32 = 106;
-/// Text: an epilogue that is ready, applied to v = alpha op(A) x + beta y before it is stored:
+/// Text: an epilogue that is ready, applied to v = alpha op(A) x + beta y before it is stored, in
+/// products with A, and with the transpose unless that has one of its own
+/// (SPARSERL_OPTION_TRANSPOSED_EPILOGUE):
 /// "relu": max(v, 0). "bias": v + bias[row], user { const T *bias; }.
 /// "column_bias", of matrices: v + bias[column], user { const T *bias; }.
 /// "clamp": v between bounds, user { const T *lower, *upper; }.
 /// "axpy": v + factor * vector, user { const T *vector; S factor; }.
 /// "dot_terms": v, and terms = v * vector, which are the terms of their dot product and are not
 /// added up: that takes a reduction behind it, user { const T *vector; S *terms; }.
+/// "none": v, as without this option.
 /// T is the type of the dense operands and S that of sums; bounds, vectors and terms have an
 /// element for each of the result's, in its order.
 pub const SPARSERL_OPTION_EPILOGUE: i32 = 107;
@@ -152,6 +155,17 @@ pub const SPARSERL_OPTION_COLUMNS: i32 = 111;
 /// SPARSERL_DENSE_STRIDED or SPARSERL_DENSE_COLUMN_MAJOR. With SPARSERL_OPTION_COLUMNS only. Arrays
 /// of an epilogue lie as they do without it.
 pub const SPARSERL_OPTION_DENSE: i32 = 112;
+/// Text: SPARSERL_OPTION_EPILOGUE for products with the transpose alone. Where neither this option
+/// nor one of the next two is set, these products have the epilogue of products with A. Where one
+/// is, they have what these three say, which may be "none", and products with A what the three
+/// without TRANSPOSED say, which is none where those are not set. Each product is given the user
+/// block of its own epilogue. With SPARSERL_OPTION_TRANSPOSE_TOO only.
+pub const SPARSERL_OPTION_TRANSPOSED_EPILOGUE: i32 = 113;
+/// Text: SPARSERL_OPTION_EPILOGUE_SOURCE for products with the transpose alone, as above.
+pub const SPARSERL_OPTION_TRANSPOSED_EPILOGUE_SOURCE: i32 = 114;
+/// Text: SPARSERL_OPTION_EPILOGUE_USER for products with the transpose alone, as above; rows and
+/// columns are those of op(A), here of the transpose.
+pub const SPARSERL_OPTION_TRANSPOSED_EPILOGUE_USER: i32 = 115;
 
 /// Row-major, without gaps between rows: leading dimensions are SPARSERL_OPTION_COLUMNS.
 pub const SPARSERL_DENSE_ROW_MAJOR: i32 = 0;
@@ -233,9 +247,10 @@ pub const SPARSERL_TEXT_PROGRAM: i32 = 2;
 pub const SPARSERL_TEXT_SOURCE: i32 = 3;
 /// The kernel in machine code: bytes of a cubin.
 pub const SPARSERL_TEXT_CUBIN: i32 = 4;
-/// The epilogue: the name of one that is ready, or the text in CUDA C; empty where there is none.
+/// The epilogue of products with op(A): the name of one that is ready, or the text in CUDA C; empty
+/// where there is none.
 pub const SPARSERL_TEXT_EPILOGUE: i32 = 5;
-/// What the epilogue takes, as SPARSERL_OPTION_EPILOGUE_USER declares it; empty where that is
+/// What that epilogue takes, as SPARSERL_OPTION_EPILOGUE_USER declares it; empty where that is
 /// nothing.
 pub const SPARSERL_TEXT_EPILOGUE_USER: i32 = 6;
 

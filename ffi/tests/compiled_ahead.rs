@@ -58,10 +58,16 @@ fn cases() -> Vec<(Dtype, Vec<Setting>)> {
     let dense = |form| number(SPARSERL_OPTION_DENSE, form);
     let transposed = number(SPARSERL_OPTION_TRANSPOSE_TOO, 1);
     let variable = number(SPARSERL_OPTION_VALUES_VARIABLE, 1);
+    let of_sides = vec![
+        transposed.clone(),
+        text(SPARSERL_OPTION_EPILOGUE, "relu"),
+        text(SPARSERL_OPTION_TRANSPOSED_EPILOGUE, "clamp"),
+    ];
     vec![
         (Dtype::F64, vec![transposed.clone()]),
         (Dtype::F16, vec![transposed, variable]),
         (Dtype::F32, vec![text(SPARSERL_OPTION_EPILOGUE, "relu")]),
+        (Dtype::BF16, of_sides),
         (Dtype::F32, vec![columns(3), dense(SPARSERL_DENSE_STRIDED)]),
         (Dtype::BF16, vec![columns(2), dense(SPARSERL_DENSE_COLUMN_MAJOR)]),
     ]

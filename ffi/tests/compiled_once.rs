@@ -81,6 +81,20 @@ fn what_is_judged_is_what_is_used() {
     assert_eq!(compiled(context, matrix, &with_transpose, 2), 4);
     // Each with its epilogue only.
     assert_eq!(compiled(context, matrix, &[text(SPARSERL_OPTION_EPILOGUE, "relu")], 1), 2);
+    // Each side with its own only: both have one, or one of them has none.
+    let of_sides = |of_a, of_transpose| {
+        [
+            number(SPARSERL_OPTION_TRANSPOSE_TOO, 1),
+            text(SPARSERL_OPTION_EPILOGUE, of_a),
+            text(SPARSERL_OPTION_TRANSPOSED_EPILOGUE, of_transpose),
+        ]
+    };
+    for (of_a, of_transpose, kernels) in
+        [("relu", "clamp", 4), ("relu", "none", 6), ("none", "relu", 6)]
+    {
+        let settings = of_sides(of_a, of_transpose);
+        assert_eq!(compiled(context, matrix, &settings, 1), kernels, "{of_a}, {of_transpose}");
+    }
     // Each for leading dimensions, too: for rows aligned to vectors, and to elements.
     let columns = (SPARSERL_OPTION_COLUMNS, 8_u64.to_ne_bytes().to_vec());
     let strided = [columns, number(SPARSERL_OPTION_DENSE, SPARSERL_DENSE_STRIDED)];

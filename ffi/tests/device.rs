@@ -18,13 +18,14 @@ use sparserl_gpu::run::device;
 use tempfile::TempDir;
 
 /// Parts of `tests/c/device.c`.
-const PARTS: [&str; 11] = [
+const PARTS: [&str; 12] = [
     "swapped",
     "from_device",
     "values",
     "captured",
     "misuse",
     "clamped",
+    "of_sides",
     "single",
     "loaded",
     "threads",

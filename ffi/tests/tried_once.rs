@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use calls::{matrix_of, number, ok, text, with_options};
+use calls::{Setting, matrix_of, number, ok, text, with_options};
 use log::{LevelFilter, Log, Metadata, Record};
 use sparserl::api::*;
 
@@ -42,6 +42,19 @@ fn adding(number: &str) -> String {
     )
 }
 
+/// What a plan is given for an epilogue.
+fn of_epilogue(epilogue: &str) -> Vec<Setting> {
+    vec![text(SPARSERL_OPTION_EPILOGUE_SOURCE, epilogue)]
+}
+
+/// What a plan is given for an epilogue of A and another one of its transpose.
+fn of_sides(of_a: &str, of_transpose: &str) -> Vec<Setting> {
+    let mut settings = of_epilogue(of_a);
+    settings.push(number(SPARSERL_OPTION_TRANSPOSE_TOO, 1));
+    settings.push(text(SPARSERL_OPTION_TRANSPOSED_EPILOGUE_SOURCE, of_transpose));
+    settings
+}
+
 /// How many trials the plans for these epilogues take in a new context, with what it keeps in a
 /// folder, and whether all of them were made.
 fn trials(folder: &Path, epilogues: &[&str]) -> (usize, bool) {
@@ -49,7 +62,13 @@ fn trials(folder: &Path, epilogues: &[&str]) -> (usize, bool) {
 }
 
 /// The same for a matrix of so many rows, whose entries are all this number.
-fn trials_for(folder: &Path, epilogues: &[&str], (rows, entry): (i32, f64)) -> (usize, bool) {
+fn trials_for(folder: &Path, epilogues: &[&str], matrix: (i32, f64)) -> (usize, bool) {
+    let plans: Vec<_> = epilogues.iter().map(|epilogue| of_epilogue(epilogue)).collect();
+    trials_of(folder, &plans, matrix)
+}
+
+/// The same for plans with these options.
+fn trials_of(folder: &Path, plans: &[Vec<Setting>], (rows, entry): (i32, f64)) -> (usize, bool) {
     TRIALS.store(0, Ordering::Relaxed);
     let settings = [
         number(SPARSERL_OPTION_DEVICE, -1),
@@ -64,9 +83,9 @@ fn trials_for(folder: &Path, epilogues: &[&str], (rows, entry): (i32, f64)) -> (
     });
     let matrix = matrix_of(context, rows, entry);
     let mut are_made = true;
-    for epilogue in epilogues {
+    for settings in plans {
         let mut plan = ptr::null_mut();
-        with_options(&[text(SPARSERL_OPTION_EPILOGUE_SOURCE, epilogue)], |options| {
+        with_options(settings, |options| {
             // SAFETY: the others are handles, and there is a place for this one.
             let status = unsafe { sparserl_plan_create(context, matrix, options, &raw mut plan) };
             are_made &= status == SPARSERL_SUCCESS;
@@ -115,6 +134,18 @@ fn what_was_found_right_is_not_tried_again() {
     assert_eq!(trials_for(folder.path(), &[&one], (501, 1.0)), (3, true));
     assert_eq!(trials_for(folder.path(), &[&one], (500, 2.0)), (2, true));
     assert_eq!(trials_for(folder.path(), &[&one], (500, 2.0)), (0, true));
+
+    // Each side's is tried, and what was found right on one is right on the other: the matrix is
+    // its transpose.
+    let folder = tempfile::tempdir().unwrap();
+    let trials = |of_a: &str, of_transpose: &str| {
+        trials_of(folder.path(), &[of_sides(of_a, of_transpose)], (500, 1.0))
+    };
+    assert_eq!(trials(&one, &other), (6, true));
+    assert_eq!(trials(&one, &other), (0, true));
+    assert_eq!(trials(&other, &one), (0, true));
+    let (first, is_made) = trials(&one, &wrong);
+    assert!(first > 0 && !is_made);
 }
 
 /// What is kept of trials.

@@ -146,10 +146,11 @@ const EMULATOR: [&str; 11] = [
 ];
 
 /// All modules of `ffi`, likewise.
-const FFI: [&str; 34] = [
+const FFI: [&str; 35] = [
     "types",
     "float_environment",
     "status",
+    "op",
     "options",
     "scatter",
     "remembered",

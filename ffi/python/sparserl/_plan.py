@@ -51,13 +51,15 @@ class _Kernels:
         # NumPy has no bfloat16.
         self.numpy_dtype = "bfloat16" if self.dtype == _arrays.BFLOAT16 else numpy.dtype(self.dtype)
         self.host = None if self._has_gpu() else _host.HostMatrix.copy_of(matrix)
-        self.epilogue = _text(number, OP_NONE, TEXTS["epilogue"].number).decode()
-        self.user_members = _epilogue.members(_text(number, OP_NONE, TEXTS["epilogue_user"].number).decode())
         # The second line of a program: "spmv f64", "spmm 32 f64 variable".
         operation = _text(number, OP_NONE, TEXTS["program"].number).decode().splitlines()[1].split()
         self.columns = int(operation[1]) if operation[0] == "spmm" else None
         self.order = ORDERS[int(self._number(OP_NONE, NUMBERS["dense"].number)[1])]
         self.has_transposed = self._number(OP_TRANSPOSE, NUMBERS["packed_bytes"].number)[0] != Status.UNSUPPORTED
+        # Of both sides, which may have different ones. Of a side without kernels the library refuses products.
+        sides = (OP_NONE, OP_TRANSPOSE if self.has_transposed else OP_NONE)
+        texts = lambda key: [_text(number, op, TEXTS[key].number).decode() for op in sides]
+        self.epilogues, self.user_members = texts("epilogue"), [*map(_epilogue.members, texts("epilogue_user"))]
         # How often values were updated.
         self.updates = 0
         # What each side needs for usual products of PyTorch's tensors, made with the first.
@@ -105,7 +107,8 @@ class Plan:
     What is known of the plan: `why`, `program`, `source` (CUDA C++), `cubin` (bytes), `epilogue`, `epilogue_user`;
     `packed_bytes`, `predicted_seconds`, `measured_seconds`, `csr_seconds`, `cusparse_seconds`, `planning_seconds`,
     `calls`, `calls_to_pay`, `workspace_bytes`, which are None where they are not known, or not yet. The
-    header says what they are (SPARSERL_TEXT_..., SPARSERL_NUMBER_...).
+    header says what they are (SPARSERL_TEXT_..., SPARSERL_NUMBER_...). Those of `plan.T` are of its kernels and its
+    epilogue.
     """
 
     # NumPy would take a plan for a number, of any type.
@@ -253,7 +256,7 @@ class Plan:
             self._execute(given, old, alpha, beta, result, stream, user)
         else:
             self._multiply(given, old, alpha, beta, result, user, stream)
-        written += [value for member, value in zip(self._kernels.user_members, user or ()) if not member.is_const]
+        written += [value for member, value in zip(self._user_members, user or ()) if not member.is_const]
         _arrays.note_written(written)
         return out
 
@@ -309,15 +312,19 @@ class Plan:
 
     def _user_block(self, user, stream):
         # The members of a struct of C, as the compiler would place them.
-        scalar, members, values = self._kernels.scalar, self._kernels.user_members, self._user_values(user, stream)
+        scalar, members, values = self._kernels.scalar, self._user_members, self._user_values(user, stream)
         fields = [(f"member{place}", ctypes.c_void_p if member.extent else scalar)
                   for place, member in enumerate(members)]
         arrays = [value for member, value in zip(members, values) if member.extent]
         values = [value.pointer if member.extent else value for member, value in zip(members, values)]
         return ctypes.byref(type("User", (ctypes.Structure,), {"_fields_": fields})(*values)), arrays
 
+    @property
+    def _user_members(self):
+        return self._kernels.user_members[self._op]
+
     def _user_values(self, user, stream):
-        members = self._kernels.user_members
+        members = self._user_members
         if len(user) != len(members):
             declared = "; ".join(map(str, members)) or "none"
             raise ValueError(f"user has {len(user)} members, and the epilogue takes {len(members)}: {declared}")
@@ -361,16 +368,16 @@ class Plan:
 
     def _endings(self, user, stream):
         # What the host does to results before they are stored.
-        kernels = self._kernels
-        if kernels.epilogue and kernels.epilogue not in _epilogue.ON_HOST:
+        epilogue = self._kernels.epilogues[self._op]
+        if epilogue and epilogue not in _epilogue.ON_HOST:
             raise Error(Status.NO_DEVICE, "the epilogue is CUDA C: nothing but a GPU executes it")
-        if user is None and kernels.user_members:
+        if user is None and self._user_members:
             raise Error(Status.NULL_POINTER, "user is NULL")
         values = [] if user is None else self._user_values(user, stream)
-        if not kernels.epilogue:
+        if not epilogue:
             return []
         values = [_host.numbers(value) if isinstance(value, _arrays.Memory) else value for value in values]
-        return [lambda rows, v: _epilogue.ON_HOST[kernels.epilogue](rows, v, *values)]
+        return [lambda rows, v: _epilogue.ON_HOST[epilogue](rows, v, *values)]
 
     def update(self, values, *, stream=None):
         """Gives a plan made with `values_variable=True` other values, in the order of the entries of the
@@ -455,7 +462,9 @@ def plan(A, op="spmv", cols=None, *, dense=None, context=None, **options):
 
     The options are those of the header (SPARSERL_OPTION_...) in lower case: `expected_calls`, `measure`,
     `deadline`, `memory_limit`, `deterministic`, `values_variable`, `transpose_too`, `epilogue`,
-    `epilogue_source`, `epilogue_user`, `check_pointers`.
+    `epilogue_source`, `epilogue_user`, `transposed_epilogue`, `transposed_epilogue_source`,
+    `transposed_epilogue_user`, `check_pointers`. Products of `plan.T` have the epilogue of those of `plan`, unless one
+    of the options with `transposed_` says which they have; `transposed_epilogue="none"` is none.
     """
     options = options_of(op, cols, dense, options)
 

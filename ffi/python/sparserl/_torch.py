@@ -30,12 +30,15 @@ def usual(kernels, op, x, out):
         return None
     if not x.requires_grad:
         return by_one_side.product(x, out)
+    # The derivative is what is refused.
+    if kernels.epilogues[1 - op]:
+        return None
     return _Product.apply(x, kernels, op) if out is None and kernels.has_transposed and by_one_side.takes(x) else None
 
 
 def _usual_of(kernels, op):
     # None where a plan has more to be told, or no GPU.
-    if kernels.host is not None or kernels.epilogue or kernels.order == _arrays.COLUMN_MAJOR:
+    if kernels.host is not None or kernels.epilogues[op] or kernels.order == _arrays.COLUMN_MAJOR:
         return None
     if kernels.usual[op] is None:
         kernels.usual[op] = _Usual(kernels, op)
@@ -114,13 +117,21 @@ def _check_values(kernels, updates):
                            "update them after backward()")
 
 
+def _check_derivative(kernels, op):
+    if kernels.epilogues[op]:
+        raise Error(Status.UNSUPPORTED, "the derivative is a product with the transposed matrix, which has an epilogue "
+                                        "in this plan")
+
+
 def product(kernels, op, x, y, alpha, beta):
     """alpha op(A) x + beta y, of vectors or matrices, differentiable with respect to x and y."""
-    if kernels.epilogue:
+    if kernels.epilogues[op]:
         raise Error(Status.UNSUPPORTED, "the derivative of an epilogue is not known, nor is it traced")
     if x.requires_grad and not kernels.has_transposed:
         raise Error(Status.UNSUPPORTED, "the derivative is a product with the transposed matrix: make the plan with "
                                         "transpose_too=True")
+    if x.requires_grad:
+        _check_derivative(kernels, 1 - op)
     result = _product(x, kernels, op)
     if alpha != 1:
         result = alpha * result
@@ -138,6 +149,8 @@ def _product(x, kernels, op):
 
 
 def _computed(x, kernels, op):
+    # What is asked for first has none: this is a derivative.
+    _check_derivative(kernels, op)
     by_one_side = _usual_of(kernels, op) if type(x) in PLAIN else None
     result = by_one_side and by_one_side.product(x)
     if result is not None:

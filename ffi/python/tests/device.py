@@ -151,6 +151,13 @@ class OnGpu(unittest.TestCase):
                   "{ return product * user.scale[row] + user.shift; }")
         plan = plan_of(A, epilogue_source=source, epilogue_user="Scalar shift; const Scalar scale[rows];")
         check(plan(x, user=(2.0, lower)), -0.5 * (A @ x.cpu().numpy()) + 2)
+        # Of the transposed matrix, too, and by itself.
+        y = vector(5_000)
+        product = A.T @ y.cpu().numpy()
+        for transposed, expected in (("none", product), ("relu", numpy.maximum(product, 0))):
+            plan = plan_of(A, epilogue="clamp", transpose_too=True, transposed_epilogue=transposed)
+            check(plan.T @ y, expected)
+            check(plan(x, user=(lower, upper)), numpy.clip(A @ x.cpu().numpy(), -0.5, 1))
 
     def test_nothing_leaks_or_is_freed_early(self):
         x, large = vector(4_000), matrix.random(4_000, 4_000, 2_000_000)

@@ -217,6 +217,25 @@ class Products(unittest.TestCase):
                         assert_allclose(side(x, y, 2, -3, user=user), expected, rtol=1e-12, atol=1e-12)
                         if name == "dot_terms":
                             assert_allclose(user[1], v * user[0], rtol=1e-12, atol=1e-12)
+        # Each side may have its own, or none.
+        x, y, bias = matrix.vector(200), matrix.vector(300), matrix.vector(200, seed=4)
+        plan = plain(A, epilogue="relu", transposed_epilogue="bias", transpose_too=True)
+        self.assertEqual((plan.epilogue, plan.T.epilogue, plan.T.T.epilogue), ("relu", "bias", "relu"))
+        self.assertEqual((plan.epilogue_user, plan.T.epilogue_user), ("", "const Dense bias[rows];"))
+        assert_allclose(plan @ x, numpy.maximum(A @ x, 0), rtol=1e-12, atol=1e-12)
+        assert_allclose(plan.T(y, user=(bias,)), A.T @ y + bias, rtol=1e-12, atol=1e-12)
+        with self.assertRaises(sparserl.Error) as caught:
+            plan.T(y)
+        self.assertEqual((caught.exception.status, caught.exception.text), (Status.NULL_POINTER, "user is NULL"))
+        for options, ends in (({"epilogue": "relu", "transposed_epilogue": "none"}, (True, False)),
+                              ({"transposed_epilogue": "relu"}, (False, True))):
+            plan = plain(A, transpose_too=True, **options)
+            for side, reference, operand, is_cut in ((plan, A, x, ends[0]), (plan.T, A.T, y, ends[1])):
+                v = reference @ operand
+                self.assertLess(v.min(), 0)
+                with self.subTest(options, shape=side.shape):
+                    assert_allclose(side @ operand, numpy.maximum(v, 0) if is_cut else v, rtol=1e-12, atol=1e-12)
+                    self.assertEqual(side.epilogue, "relu" if is_cut else "")
         # Sums are in a wider type than operands in half precision, and so are terms.
         half = types.SimpleNamespace(indptr=A.indptr, indices=A.indices, data=A.data.astype("f2"), shape=A.shape)
         x, vector, terms = matrix.vector(200, "f2"), matrix.vector(300, "f2"), numpy.zeros(300, "f4")
@@ -427,6 +446,11 @@ class Plans(unittest.TestCase):
             loaded = sparserl.load(path, A, context=CONTEXT)
             self.assertEqual((loaded.epilogue, loaded.epilogue_user),
                              ("axpy", "const Dense vector[rows][N];Scalar factor;"))
+            plain(A, epilogue="axpy", transposed_epilogue="clamp", transpose_too=True).save(path)
+            loaded = sparserl.load(path, A, context=CONTEXT)
+            self.assertEqual((loaded.epilogue, loaded.T.epilogue), ("axpy", "clamp"))
+            y, lower, upper = matrix.vector(300), numpy.full(200, -0.5), numpy.full(200, 0.5)
+            assert_allclose(loaded.T(y, user=(lower, upper)), numpy.clip(A.T @ y, lower, upper), rtol=1e-12, atol=1e-12)
             dense = sparserl.plan(A, op="spmm", cols=5, context=CONTEXT, expected_calls=0)
             dense.save(path)
             self.assertEqual(sparserl.load(path, A, context=CONTEXT).columns, 5)
@@ -461,8 +485,8 @@ class Plans(unittest.TestCase):
             sparserl.compile_ahead("f4", context=1)
         with self.assertRaisesRegex(ValueError, "expected op='spmv'"):
             sparserl.compile_ahead("f4", cols=3, context=CONTEXT)
-        self.refused(Status.INVALID_ARGUMENT, "no epilogue none", sparserl.compile_ahead, "f4", context=CONTEXT,
-                     epilogue="none")
+        self.refused(Status.INVALID_ARGUMENT, "no epilogue softmax", sparserl.compile_ahead, "f4", context=CONTEXT,
+                     epilogue="softmax")
 
     def refused(self, status, text, act, *arguments, **options):
         with self.assertRaises(sparserl.Error) as caught:
@@ -488,6 +512,10 @@ class Plans(unittest.TestCase):
         self.refused(Status.INVALID_ARGUMENT, "expected 0, 1 or -1", plain, A, measure=5)
         self.refused(Status.INVALID_ARGUMENT, "option of a context", plain, A, policy="cost")
         self.refused(Status.EPILOGUE, "", plain, A, epilogue_source="no CUDA")
+        self.refused(Status.EPILOGUE, "of products with the transpose", plain, A, transpose_too=True,
+                     transposed_epilogue_source="no CUDA")
+        self.refused(Status.INVALID_ARGUMENT, "set SPARSERL_OPTION_TRANSPOSE_TOO = 1", plain, A,
+                     transposed_epilogue="none")
         self.refused(Status.MEMORY_LIMIT, "may take 100", plain, A, memory_limit=100)
         unsorted = scipy.sparse.csr_array((A.data.copy(), A.indices[::-1].copy(), A.indptr.copy()), shape=A.shape)
         self.refused(Status.INVALID_MATRIX, "A.sum_duplicates()", plain, unsorted)

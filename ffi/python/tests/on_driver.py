@@ -414,6 +414,28 @@ class OnDriver(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, r"user\[1\] is read-only"):
             dot.T(y, out=back, user=(back, terms))
 
+    def test_epilogues_of_sides(self):
+        plan = plan_of(A, epilogue="axpy", transpose_too=True, transposed_epilogue_user="Scalar shift",
+                       transposed_epilogue_source="""
+            __device__ Scalar epilogue(unsigned row, Scalar product, Scalar old, const User& user) {
+              return product + old + user.shift;
+            }""")
+        x, y, out, back = Array(matrix.vector(200)), Array(matrix.vector(300)), empty(300), empty(200)
+        before = driver.driver_launches()
+        plan(x, out=out, user=(y, 0.5))
+        plan.T(y, out=back, user=(0.25,))
+        self.assertEqual(driver.driver_launches(), before + 2)
+        block = plan.T._user_block((0.25,), _arrays.Stream(0))[0]._obj
+        self.assertEqual((ctypes.sizeof(block), block.member0), (8, 0.25))
+        for side, operand, result, user in ((plan, x, out, (0.25,)), (plan.T, y, back, (x, 0.5))):
+            with self.assertRaisesRegex(ValueError, f"user has {len(user)} members, and the epilogue takes"):
+                side(operand, out=result, user=user)
+            self.refused(Status.NULL_POINTER, side, operand, out=result)
+        self.assertEqual(driver.driver_launches(), before + 2)
+        plan = plan_of(A, epilogue="axpy", transpose_too=True, transposed_epilogue="none")
+        plan.T(y, out=back)
+        self.assertEqual(driver.driver_launches(), before + 3)
+
     def test_epilogues_take_numbers_in_device_memory(self):
         plan = plan_of(A, epilogue_user="const Scalar step[1]", epilogue_source="""
             __device__ Scalar epilogue(unsigned row, Scalar product, Scalar old, const User& user) {

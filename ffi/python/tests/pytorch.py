@@ -215,6 +215,21 @@ class PyTorch(unittest.TestCase):
                 plan_of(A, **options) @ self.x
             self.assertIs(caught.exception.status, Status.UNSUPPORTED)
             self.assertIn(text, caught.exception.text)
+        # A derivative has no epilogue, and is a product with the other side.
+        plan = plan_of(A, transpose_too=True, transposed_epilogue="relu")
+        for function in (lambda x: plan @ x, lambda x: plan(x, alpha=2)):
+            with self.assertRaises(sparserl.Error) as caught:
+                function(self.x)
+            self.assertIs(caught.exception.status, Status.UNSUPPORTED)
+            self.assertIn("which has an epilogue in this plan", caught.exception.text)
+        torch.testing.assert_close(plan @ self.x.detach(), DENSE @ self.x.detach())
+        traced = torch.compile(lambda x: plan @ x, fullgraph=True, backend="aot_eager")
+        torch.testing.assert_close(traced(self.x.detach()), DENSE @ self.x.detach())
+        y = vector(60)
+        torch.testing.assert_close(plan.T @ y, torch.relu(DENSE.T @ y))
+        with self.assertRaises(sparserl.Error) as caught:
+            plan.T @ vector(60, requires_grad=True)
+        self.assertIn("the derivative of an epilogue is not known", caught.exception.text)
         with self.assertRaisesRegex(ValueError, "out= and stream="):
             self.plan(self.x, out=vector(60))
         batch = torch.stack([DENSE, DENSE])

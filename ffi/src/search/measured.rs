@@ -22,7 +22,7 @@ use crate::kernel::Known;
 impl<T: Scalar> Search<'_, T> {
     /// Programs that are found right, the fastest first; `plain` is plain CSR as the plan has it,
     /// the first of the choices. Whether they fit the memory that is left is for the caller to see.
-    /// Kernels are measured without the plan's epilogue, whose arrays only callers have, and
+    /// Kernels are measured without the side's epilogue, whose arrays only callers have, and
     /// without gaps between rows.
     pub(super) fn measure(
         &self,

@@ -45,7 +45,7 @@ impl<T: Scalar> Search<'_, T> {
         let start = Instant::now();
         let tools = Tools {
             // Nothing launches a kernel without the epilogue.
-            compiler: plan.epilogue.is_none().then_some(&compiler),
+            compiler: self.side.epilogue.is_none().then_some(&compiler),
             made: &[],
             evaluator: None::<&mut GpuEvaluator>,
             check: Some(&mut checker),

@@ -71,7 +71,8 @@ static inline void *any_handle(struct shared *shared, uint32_t place) {
 static inline void make_calls(struct shared *shared, struct choice choice, int count) {
   const double one = 1, zero = 0, deadlines[] = {0, 0.5, 1e300, -1, NAN};
   const uint64_t limits[] = {0, 4096, UINT64_MAX};
-  const char *const epilogues[] = {"relu", "bias", "column_bias", "clamp", "axpy", "dot_terms", "none of these", ""};
+  const char *const epilogues[] = {"relu", "bias",          "column_bias", "clamp", "axpy", "dot_terms",
+                                   "none", "none of these", ""};
   const struct grid *g = shared->grid;
   const stream_t stream = shared->stream;
   double *x = shared->x, *z = shared->z, number;
@@ -101,7 +102,7 @@ static inline void make_calls(struct shared *shared, struct choice choice, int c
     const int32_t flag = (int32_t)BELOW(2), op = (int32_t)BELOW(2), lie = (int32_t)BELOW(4), measure = (int32_t)BELOW(4) - 1;
     const double *beta = BELOW(2) ? &one : &zero;
     const void *block = BELOW(4) ? &user : NULL;
-    const char *epilogue = epilogues[BELOW(8)];
+    const char *epilogue = epilogues[BELOW(9)];
     sparserl_status status = SPARSERL_SUCCESS;
     switch (BELOW(30)) {
       case 0:
@@ -134,7 +135,10 @@ static inline void make_calls(struct shared *shared, struct choice choice, int c
       case 19: status = sparserl_plan_number(p, op, (int32_t)BELOW(11), &number); break;
       case 20: status = sparserl_options_set(o, SPARSERL_OPTION_DENSE, &lie, sizeof lie); break;
       case 21: status = sparserl_plan_set_workspace(p, stream, BELOW(2) ? space : NULL, BELOW(3) * 512); break;
-      case 22: status = sparserl_options_set(o, SPARSERL_OPTION_EPILOGUE, epilogue, strlen(epilogue)); break;
+      case 22:
+        status = sparserl_options_set(o, BELOW(2) ? SPARSERL_OPTION_EPILOGUE : SPARSERL_OPTION_TRANSPOSED_EPILOGUE,
+                                      epilogue, strlen(epilogue));
+        break;
       case 23:
         status = BELOW(2) ? sparserl_options_set(o, SPARSERL_OPTION_DEADLINE, &deadlines[BELOW(5)], sizeof *deadlines)
                           : sparserl_options_set(o, SPARSERL_OPTION_MEMORY_LIMIT, &limits[BELOW(3)], sizeof *limits);
@@ -143,7 +147,7 @@ static inline void make_calls(struct shared *shared, struct choice choice, int c
       case 25: status = sparserl_options_set(o, SPARSERL_OPTION_CHECK_POINTERS, &flag, sizeof flag); break;
       case 26: status = sparserl_options_set(o, SPARSERL_OPTION_MEASURE, &measure, sizeof measure); break;
       /* Any option, with any size. */
-      case 27: status = sparserl_options_set(o, (int32_t)(99 + BELOW(16)), &expected, BELOW(9)); break;
+      case 27: status = sparserl_options_set(o, (int32_t)(99 + BELOW(19)), &expected, BELOW(9)); break;
       default:
         switch (BELOW(5)) {
           case 0: status = BELOW(20) || c == shared->context ? 0 : sparserl_context_destroy(c); break;

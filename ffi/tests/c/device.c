@@ -299,6 +299,65 @@ static void clamped(void) {
   free(high);
 }
 
+/* Each product has its own epilogue: of A bounds, of the transpose a step that is told, and twice its result beside
+ * it. */
+static void of_sides(const char *folder) {
+  const size_t rows = (size_t)g.csr.rows;
+  double *x = vector(rows, 1), *low = vector(rows, 3), *high = vector(rows, 3), step = 0.25;
+  for (size_t i = 0; i < rows; ++i) high[i] += 0.5;
+  const struct {
+    const double *lower, *upper;
+  } bounds = {on_device(low, rows), on_device(high, rows)};
+  const struct {
+    const double *step;
+    double scale, *twice;
+  } moved = {on_device(&step, 1), -3, on_device(x, rows)};
+  double *dx = on_device(x, rows), *dz = on_device(x, rows);
+  const double alpha = 0.75, beta = 0.5;
+  sparserl_options *options = NULL;
+  sparserl_plan *plans[2] = {NULL, NULL};
+  char path[4096];
+  snprintf(path, sizeof path, "%s/sides.plan", folder);
+  OK(sparserl_options_create(&options));
+  set_int(options, SPARSERL_OPTION_TRANSPOSE_TOO, 1);
+  set_text(options, SPARSERL_OPTION_EPILOGUE, "clamp");
+  set_text(options, SPARSERL_OPTION_TRANSPOSED_EPILOGUE_SOURCE,
+           "__device__ Scalar epilogue(unsigned row, Scalar product, Scalar old, const User& user) {\n"
+           "  const Scalar v = old + *user.step * user.scale * product;\n"
+           "  user.twice[row] = 2 * v;\n"
+           "  return v;\n}");
+  set_text(options, SPARSERL_OPTION_TRANSPOSED_EPILOGUE_USER, "const Scalar step[1]; Scalar scale; Scalar twice[rows]");
+  set_calls(options, 10000000);
+  OK(sparserl_plan_create(context, matrix, options, &plans[0]));
+  OK(sparserl_options_destroy(options));
+  for (int i = 0; i < 3; ++i) {
+    if (i == 1) OK(sparserl_plan_wait(plans[0]));
+    if (i == 2) {
+      OK(sparserl_plan_save(plans[0], path));
+      OK(sparserl_plan_load(context, matrix, path, &plans[1]));
+    }
+    CUDA(cudaMemcpy(dz, x, rows * sizeof *dz, cudaMemcpyHostToDevice));
+    OK(sparserl_execute_op(plans[i == 2], SPARSERL_OP_NONE, stream, &alpha, dx, &beta, dz, dz, &bounds));
+    double *z = expected(0, g.values, alpha, x, beta, x);
+    for (size_t row = 0; row < rows; ++row) z[row] = fmin(fmax(z[row], low[row]), high[row]);
+    same(dz, z, "clamped, of A");
+    free(z);
+    CUDA(cudaMemcpy(dz, x, rows * sizeof *dz, cudaMemcpyHostToDevice));
+    OK(sparserl_execute_op(plans[i == 2], SPARSERL_OP_TRANSPOSE, stream, &alpha, dx, &beta, dz, dz, &moved));
+    z = expected(1, g.values, alpha * step * moved.scale, x, beta, x);
+    same(dz, z, "moved, of the transpose");
+    for (size_t row = 0; row < rows; ++row) z[row] *= 2;
+    same(moved.twice, z, "twice what is moved");
+    free(z);
+  }
+  for (int i = 0; i < 2; ++i) OK(sparserl_plan_destroy(plans[i]));
+  const void *const taken[] = {bounds.lower, bounds.upper, moved.step, moved.twice, dx, dz};
+  for (size_t i = 0; i < sizeof taken / sizeof *taken; ++i) CUDA(cudaFree((void *)taken[i]));
+  free(x);
+  free(low);
+  free(high);
+}
+
 static void single(void) {
   const size_t rows = (size_t)g.csr.rows, nnz = (size_t)g.csr.nnz;
   float *values = (float *)malloc(nnz * sizeof *values), *x = (float *)malloc(rows * sizeof *x);
@@ -515,6 +574,7 @@ int main(int count, char **arguments) {
   else if (strcmp(part, "captured") == 0) captured();
   else if (strcmp(part, "misuse") == 0) misuse();
   else if (strcmp(part, "clamped") == 0) clamped();
+  else if (strcmp(part, "of_sides") == 0) of_sides(arguments[2]);
   else if (strcmp(part, "single") == 0) single();
   else if (strcmp(part, "loaded") == 0) loaded(arguments[2]);
   else if (strcmp(part, "threads") == 0) threads();

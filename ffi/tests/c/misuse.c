@@ -169,6 +169,14 @@ static void ahead(void) {
   set_text(options, SPARSERL_OPTION_EPILOGUE_SOURCE, "no CUDA");
   FAILS(sparserl_compile_ahead(context, SPARSERL_F64, options, &kernels), SPARSERL_EPILOGUE,
         "the epilogue is refused");
+  set_text(options, SPARSERL_OPTION_EPILOGUE_SOURCE, "");
+  set_text(options, SPARSERL_OPTION_TRANSPOSED_EPILOGUE_SOURCE, "no CUDA");
+  FAILS(sparserl_compile_ahead(context, SPARSERL_F64, options, &kernels), SPARSERL_INVALID_ARGUMENT,
+        "SPARSERL_OPTION_TRANSPOSED_EPILOGUE_SOURCE is for products with the transpose: set "
+        "SPARSERL_OPTION_TRANSPOSE_TOO = 1");
+  set_int(options, SPARSERL_OPTION_TRANSPOSE_TOO, 1);
+  FAILS(sparserl_compile_ahead(context, SPARSERL_F64, options, &kernels), SPARSERL_EPILOGUE,
+        "of products with the transpose, the epilogue is refused");
   set_text(options, SPARSERL_OPTION_POLICY, "cost");
   FAILS(sparserl_compile_ahead(context, SPARSERL_F64, options, &kernels), SPARSERL_INVALID_ARGUMENT,
         "is an option of a context");

@@ -4,7 +4,12 @@
 
 #include <cstdlib>
 
-cudaError_t project(cudaStream_t, int, const double *, const double *, const double *,
-                    const double *, const double *, double *, double *) {
+cudaError_t project_x(cudaStream_t, int, const double *, const double *, const double *,
+                      const double *, const double *, double *, double *) {
+  std::abort();
+}
+
+cudaError_t project_y(cudaStream_t, int, const double *, const double *, const double *,
+                      double *) {
   std::abort();
 }

@@ -71,10 +71,15 @@ static void searched(sparserl_context *context, const struct grid *g, const char
   OK(sparserl_plan_destroy(none));
   none = NULL;
 
-  /* Damaged, and no plan at all. */
+  /* Damaged, of an earlier version, and no plan at all. */
   FILE *file = fopen(path, "r+b");
   REQUIRE(file && fseek(file, 200, SEEK_SET) == 0 && fputc('#', file) != EOF && fclose(file) == 0);
   FAILS(sparserl_plan_load(context, matrix, path, &none), SPARSERL_FILE, "is damaged");
+  OK(sparserl_plan_save(loaded, path));
+  file = fopen(path, "r+b");
+  REQUIRE(file && fseek(file, (long)strlen("sparserl plan file "), SEEK_SET) == 0 && fputc('3', file) != EOF &&
+          fclose(file) == 0);
+  FAILS(sparserl_plan_load(context, matrix, path, &none), SPARSERL_FILE, "is a plan of another version: plan anew");
   snprintf(path, sizeof path, "%s/b.plan", folder);
   file = fopen(path, "wb");
   REQUIRE(file && fputs("hello", file) >= 0 && fclose(file) == 0);
