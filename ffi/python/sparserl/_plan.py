@@ -216,7 +216,7 @@ class Plan:
         X[:, 4:12] have, and of one with dense="column-major" columns follow each other, perhaps with gaps, as in
         Fortran's order or in X.T. Under PyTorch's autocast they become of the matrix's type. y is not read where beta
         is 0. `user` has what an epilogue takes, in the order of its members (`epilogue_user`): numbers, and arrays as
-        long as it declares.
+        long as it declares. What torch.compile is to trace is written as this call: it does not trace `plan @ x`.
 
         The stream is the current one of x's library, CuPy or PyTorch; of other arrays the one that
         `__cuda_array_interface__` names, or the default stream. The product begins when what was asked before of the

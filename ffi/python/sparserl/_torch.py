@@ -1,7 +1,8 @@
 """Products in PyTorch: differentiable with respect to the dense operand, and traceable by torch.compile.
 
 What is traced is the operator `sparserl::product`, which knows a plan by a number. PyTorch takes longer for a
-call of it than a product takes, so that what is not traced goes by `_Product`.
+call of it than a product takes, so that what is not traced goes by `_Product`. torch.compile traces `plan(x)`,
+and leaves `plan @ x` to Python: TorchDynamo knows no `@` of other objects than tensors.
 """
 
 import ctypes

@@ -223,7 +223,7 @@ class PyTorch(unittest.TestCase):
             self.assertIs(caught.exception.status, Status.UNSUPPORTED)
             self.assertIn("which has an epilogue in this plan", caught.exception.text)
         torch.testing.assert_close(plan @ self.x.detach(), DENSE @ self.x.detach())
-        traced = torch.compile(lambda x: plan @ x, fullgraph=True, backend="aot_eager")
+        traced = torch.compile(lambda x: plan(x), fullgraph=True, backend="aot_eager")
         torch.testing.assert_close(traced(self.x.detach()), DENSE @ self.x.detach())
         y = vector(60)
         torch.testing.assert_close(plan.T @ y, torch.relu(DENSE.T @ y))

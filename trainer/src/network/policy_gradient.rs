@@ -1,5 +1,5 @@
-//! The loss of policy gradients: a surrogate with a clip, the critic's error, the entropy, and the
-//! divergence from a reference policy.
+//! The loss of policy gradients: a surrogate with a clip, the critic's error, the entropy, the
+//! divergence from a reference policy, and what tokens are given that were not offered.
 
 use burn::module::AutodiffModule;
 use burn::tensor::activation::log_softmax;
@@ -28,6 +28,8 @@ pub struct Objective {
     pub entropy_weight: f64,
     /// What a nat of divergence from the reference policy costs.
     pub kl_weight: f64,
+    /// What a nat of [`PolicyLosses::illegality`] costs.
+    pub illegality_weight: f64,
 }
 
 /// What tokens are made likelier by.
@@ -61,6 +63,10 @@ pub struct PolicyLosses {
     /// Nats of a token by which the policy differs from the reference; over tokens with
     /// alternatives.
     pub kl: f32,
+    /// Nats by which all tokens that were offered together are less than certain among the whole
+    /// vocabulary; over all tokens.
+    #[serde(default)]
+    pub illegality: f32,
     /// Share of the tokens with alternatives whose ratio is beyond the clip.
     pub clipped: f32,
 }
@@ -77,7 +83,7 @@ pub struct Improvement {
 }
 
 impl PolicyLosses {
-    const COUNT: usize = 6;
+    const COUNT: usize = 7;
 
     /// The mean of each; NaN of none.
     #[must_use]
@@ -89,6 +95,7 @@ impl PolicyLosses {
             value: mean(|losses| losses.value),
             entropy: mean(|losses| losses.entropy),
             kl: mean(|losses| losses.kl),
+            illegality: mean(|losses| losses.illegality),
             clipped: mean(|losses| losses.clipped),
         }
     }
@@ -101,7 +108,8 @@ impl PolicyLosses {
             value: at(2),
             entropy: at(3),
             kl: at(4),
-            clipped: at(5),
+            illegality: at(5),
+            clipped: at(6),
         }
     }
 }
@@ -109,12 +117,15 @@ impl PolicyLosses {
 /// The sum that is minimised, and [`PolicyLosses::COUNT`] numbers: this sum and all of them.
 ///
 /// Distributions are over what was offered. With π the policy, μ the one that wrote the tokens, ρ
-/// the reference, A the advantage, V the critic, V′ what it said then, and R its target:
+/// the reference, A the advantage, V the critic, V′ what it said then, R its target, and p the
+/// policy over the whole vocabulary:
 ///
 /// * policy: −min(r A, clip(r, 1 − low, 1 + high) A), r = π(a) / μ(a); or −A ln π(a);
 /// * value: ½ max((V − R)², (V′ + clip(V − V′, −c, c) − R)²), as in the code of Schulman et al.;
 /// * entropy: −Σ π ln π;
-/// * KL: Σ π ln(π / ρ), exact for each token rather than estimated from the one that was drawn.
+/// * KL: Σ π ln(π / ρ), exact for each token rather than estimated from the one that was drawn;
+/// * illegality: −ln Σ p over what was offered. Nothing else of the objective tells what was not
+///   offered from what was: a policy that is improved under a mask forgets what is legal.
 pub(super) fn policy_losses<B: Backend>(
     network: &Network<B>,
     batch: DeviceRollouts<B>,
@@ -123,11 +134,14 @@ pub(super) fn policy_losses<B: Backend>(
     let memory = network.read(&batch.inputs);
     let hidden = network.advance(batch.tokens, &memory, &mut Cache::empty());
     let said = network.predict(hidden);
-    let logs = log_softmax(said.logits + batch.bias, 3);
+    let logs = log_softmax(said.logits.clone() + batch.bias, 3);
     debug_assert_eq!(logs.dims()[3], Token::VOCABULARY);
     let chosen = batch.chosen;
 
-    let log = logs.clone().gather(3, batch.next).squeeze_dim::<3>(3);
+    let log = logs.clone().gather(3, batch.next.clone()).squeeze_dim::<3>(3);
+    // Of any token that was offered, the two probabilities differ by that of all of these.
+    let unmasked = log_softmax(said.logits, 3).gather(3, batch.next).squeeze_dim::<3>(3);
+    let illegality = mean(log.clone() - unmasked, batch.written.clone());
     let (gain, clipped) = match objective.surrogate {
         Surrogate::Clipped { low, high } => {
             clipped_gain(log - batch.log_probability, batch.advantage, (low, high))
@@ -156,6 +170,7 @@ pub(super) fn policy_losses<B: Backend>(
         (value.clone(), objective.value_weight),
         (entropy.clone(), -objective.entropy_weight),
         (kl.clone(), objective.kl_weight),
+        (illegality.clone(), objective.illegality_weight),
     ];
     // What has no weight is computed for the log only, and has no gradient.
     let total = weighted
@@ -164,7 +179,7 @@ pub(super) fn policy_losses<B: Backend>(
         .map(|(loss, weight)| loss * weight)
         .reduce(|sum, loss| sum + loss)
         .unwrap_or_else(|| policy.clone());
-    let all = vec![total.clone(), policy, value, entropy, kl, clipped];
+    let all = vec![total.clone(), policy, value, entropy, kl, illegality, clipped];
     debug_assert_eq!(all.len(), PolicyLosses::COUNT);
     (total, Tensor::cat(all, 0))
 }

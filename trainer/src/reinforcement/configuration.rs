@@ -65,6 +65,10 @@ pub struct ReinforcementConfig {
     /// What keeps the policy near the one that it begins from.
     #[serde(default)]
     pub kl: KlConfig,
+    /// What a nat costs by which tokens that the mask does not offer are likely: without, a policy
+    /// that is improved under a mask forgets what is legal. Only where `decoding` is `masked`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub illegality_weight: f64,
     /// How much predicted speeds are fitted to what is measured, in the same steps. The members of
     /// the ensemble stay apart where `seed` is that of the stage that trained them.
     #[serde(default, skip_serializing_if = "FitWeights::are_zero")]
@@ -191,6 +195,11 @@ fn entropy_weight() -> f64 {
     0.01
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(weight: &f64) -> bool {
+    *weight == 0.0
+}
+
 fn best_share() -> f64 {
     0.25
 }
@@ -238,6 +247,7 @@ impl ReinforcementConfig {
             self.fit.speed,
             self.fit.ranking,
             self.kl.weight,
+            self.illegality_weight,
             self.reward.efficiency(),
         ];
         let most = 1.0 / KlConfig::LARGEST_ERROR;
@@ -248,6 +258,9 @@ impl ReinforcementConfig {
                 "weights, the reward\'s `efficiency` and `kl.rate` must not be negative, and the \
                  latter less than 5",
             );
+        }
+        if self.illegality_weight > 0.0 && self.decoding != DecodingMode::Masked {
+            return Some("`illegality_weight` needs the decoding `masked`");
         }
         self.optimizer.wrong()
     }

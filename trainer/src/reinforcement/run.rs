@@ -428,6 +428,7 @@ impl<O: Outcomes, G, P> ReinforcementRun<'_, O, G, P> {
             value_weight: if is_ppo { self.config.value_weight } else { 0.0 },
             value_clip: clip.value,
             entropy_weight: self.config.entropy_weight,
+            illegality_weight: self.config.illegality_weight,
             kl_weight,
         }
     }

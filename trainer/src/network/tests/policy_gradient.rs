@@ -37,6 +37,7 @@ const EVERYTHING: Objective = Objective {
     value_clip: 0.2,
     entropy_weight: 0.4,
     kl_weight: 0.6,
+    illegality_weight: 0.3,
 };
 
 #[test]
@@ -68,12 +69,15 @@ fn losses_are_what_follows_from_the_probabilities_of_what_was_offered() {
     let (batch, network) = (rollouts(), trained(3));
     let device = Default::default();
     let (_, all) = policy_losses(&network, batch.on(&device), &EVERYTHING);
-    let [total, policy, value, entropy, kl, clipped] = numbers(all).try_into().unwrap();
+    let [total, policy, value, entropy, kl, illegality, clipped] = numbers(all).try_into().unwrap();
     // The same sums once more, token by token.
     let (mut gains, mut beyond, mut errors) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut nats, mut apart) = (Vec::new(), Vec::new());
-    for (row, said) in batch.rows.iter().zip(batch.assess(&network, &device)) {
-        for (step, said) in row.steps.iter().zip(said) {
+    let (mut nats, mut apart, mut forbidden) = (Vec::new(), Vec::new(), Vec::new());
+    let free = free(&batch).assess(&network, &device);
+    for ((row, said), free) in batch.rows.iter().zip(batch.assess(&network, &device)).zip(free) {
+        for ((step, said), free) in row.steps.iter().zip(said).zip(free) {
+            let offered = step.legal.iter().map(|&id| free.log_probabilities[usize::from(id)]);
+            forbidden.push(-offered.map(f32::exp).sum::<f32>().ln());
             let (v, r) = (said.value, step.target);
             let near = step.value + (v - step.value).clamp(-0.2, 0.2);
             errors.push(0.5 * (v - r).powi(2).max((near - r).powi(2)));
@@ -95,13 +99,42 @@ fn losses_are_what_follows_from_the_probabilities_of_what_was_offered() {
         }
     }
     let mean = |all: &[f32]| all.iter().sum::<f32>() / all.len() as f32;
-    let expected = [-mean(&gains), mean(&errors), mean(&nats), mean(&apart), mean(&beyond)];
-    for (found, expected) in [policy, value, entropy, kl, clipped].into_iter().zip(expected) {
+    let found = [policy, value, entropy, kl, illegality, clipped];
+    let gains: Vec<f32> = gains.iter().map(|gain| -gain).collect();
+    let expected = [gains, errors, nats, apart, forbidden, beyond].map(|all| mean(&all));
+    for (found, expected) in found.into_iter().zip(expected) {
         assert!((found - expected).abs() < 1e-4, "{found} instead of {expected}");
     }
-    let [policy, value, entropy, kl, clipped] = expected;
-    assert!((total - (policy + 0.7 * value - 0.4 * entropy + 0.6 * kl)).abs() < 1e-4);
-    assert!(0.0 < clipped && clipped < 1.0);
+    let [policy, value, entropy, kl, illegality, clipped] = expected;
+    let weighted = policy + 0.7 * value - 0.4 * entropy + 0.6 * kl + 0.3 * illegality;
+    assert!((total - weighted).abs() < 1e-4, "{total} instead of {weighted}");
+    assert!(0.0 < clipped && clipped < 1.0 && illegality > 0.0);
+}
+
+/// The same rows where the whole vocabulary was offered.
+fn free(batch: &RolloutBatch) -> RolloutBatch {
+    let mut batch = batch.clone();
+    for step in batch.rows.iter_mut().flat_map(|row| &mut row.steps) {
+        step.legal = (0..Token::VOCABULARY as u8).collect();
+    }
+    batch
+}
+
+#[test]
+fn what_was_not_offered_is_forgotten_only_where_nothing_keeps_it_apart() {
+    let batch = rollouts();
+    let illegality = |weight: f64| {
+        let objective = Objective { illegality_weight: weight, ..EVERYTHING };
+        let config = OptimizerConfig::default();
+        let learner: Learner<Autodiff<Flex>> = Learner::new(&tiny(), config, 1, Default::default());
+        let mut learner = learner.with_parameters(&trained(3).parameters());
+        let steps = (0..30).map(|_| learner.improve(&batch, &objective, None, 1e-2)().policy);
+        let steps: Vec<PolicyLosses> = steps.collect();
+        (steps[0].illegality, steps[29].illegality, steps[29].policy < steps[0].policy)
+    };
+    let ((first, without, _), (_, with, improves)) = (illegality(0.0), illegality(1.0));
+    assert!(with < 0.5 * first.min(without), "{first}: {without} without, {with} with");
+    assert!(improves);
 }
 
 #[test]
