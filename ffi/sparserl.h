@@ -78,7 +78,8 @@
 // "axpy": v + factor * vector, user { const T *vector; S factor; }.
 // "dot_terms": v, and terms = v * vector, which are the terms of their dot product and are not
 // added up: that takes a reduction behind it, user { const T *vector; S *terms; }.
-// "none": v, as without this option.
+// "none": v, as without this option. An empty text, here and of the options below, is no name: it
+// takes back what was set before.
 // T is the type of the dense operands and S that of sums; bounds, vectors and terms have an
 // element for each of the result's, in its order.
 #define SPARSERL_OPTION_EPILOGUE 107
@@ -400,8 +401,9 @@ sparserl_status sparserl_matrix_destroy(struct sparserl_matrix *matrix);
 // later ones with that folder, do not wait for a compiler then. For installers and prologues of
 // jobs, also where there is no GPU, for SPARSERL_OPTION_TARGET. It uses all cores for seconds, and
 // for tenths of a second when all is there. Of the options those count that say what is computed:
-// SPARSERL_OPTION_VALUES_VARIABLE, the epilogues', SPARSERL_OPTION_COLUMNS and
-// SPARSERL_OPTION_DENSE; a transposed matrix has the same kernels, unless it has another epilogue.
+// SPARSERL_OPTION_VALUES_VARIABLE, the epilogues', with SPARSERL_OPTION_TRANSPOSE_TOO for those of
+// the transpose, SPARSERL_OPTION_COLUMNS and SPARSERL_OPTION_DENSE; a transposed matrix has the
+// same kernels, unless it has another epilogue.
 // Epilogues are tried in all of them, too; one in CUDA C is tried by itself, and compiled for that
 // once more, by the first plan for each size of a matrix. Better kernels than these are compiled
 // in the background, as ever. What is compiled counts where the same compiler would be taken, on a

@@ -60,12 +60,12 @@ fn of_type<T: Scalar>(context: &Context, options: &PlanOptions) -> Result<usize,
     let programs: Vec<Program> = all_plain_csr(task).collect();
     let mut sources = Sources::new();
     let dense = options.dense;
-    for (op, epilogue) in epilogues.distinct() {
-        let recipe = Recipe { context, epilogue, dense, origins: None, memory_limit: None };
-        let fused = epilogue.map(|_| op);
-        for program in &programs {
-            for packed in packings::<T>(program)? {
-                let written = recipe.written(&Arc::new(packed))?.sources();
+    for program in &programs {
+        for packed in packings::<T>(program)?.map(Arc::new) {
+            for (op, epilogue) in epilogues.distinct() {
+                let recipe = Recipe { context, epilogue, dense, origins: None, memory_limit: None };
+                let written = recipe.written(&packed)?.sources();
+                let fused = epilogue.map(|_| op);
                 sources.extend(written.map(|source| named(source, fused)));
             }
         }
@@ -87,7 +87,7 @@ fn of_type<T: Scalar>(context: &Context, options: &PlanOptions) -> Result<usize,
         let Some(epilogue) = epilogue else { continue };
         programs.par_iter().try_for_each(|program| {
             context.check_open()?;
-            try_ahead::<T>(context, program, epilogue).map_err(|failure| op.told(failure))
+            try_ahead::<T>(context, program, epilogue).map_err(|failure| op.naming_side(failure))
         })?;
     }
     Ok(count)
@@ -130,7 +130,7 @@ fn keep(context: &Context, text: &str, Named { kernel, fused }: &Named) -> Resul
         },
         Err(error) if !error.is_sources_fault() => Err(Failure::new(Status::NoCompiler, error)),
         Err(error) => Err(match fused {
-            Some(op) => op.told(epilogue_failure(&error.to_string())),
+            Some(op) => op.naming_side(epilogue_failure(&error.to_string())),
             None => Failure::internal(error),
         }),
     }

@@ -42,7 +42,7 @@ const READY: [(&str, &str, &str); 6] = [
 /// The one that only matrices have.
 const COLUMN_BIAS: &str = "column_bias";
 
-/// The name of none: that A has an epilogue is no reason for Aᵀ to have it.
+/// Says that there is no epilogue: Aᵀ has that of A unless something is said of it.
 const NONE: &str = "none";
 
 /// The epilogues that a plan is to have: of products with A, and with Aᵀ.
@@ -95,35 +95,34 @@ fn asked(
         }
         (None, None, None) => Ok(None),
         (Some(name), None, user) => {
-            let named = named(name, operation)?;
+            let named = named(name, name_key, operation)?;
             match user {
                 Some(_) => Err(Failure::argument(format_args!(
-                    "the epilogue {name} declares its values itself: leave out {user_key}"
+                    "the values that {name_key} {name} takes are known: leave out {user_key}"
                 ))),
                 None => Ok(named),
             }
         }
         (None, Some(text), user) => {
             let user = UserField::parse_all(user.as_deref().unwrap_or_default());
-            Ok(Some(Epilogue { text: text.clone(), user: user.map_err(Failure::argument)? }))
+            let refused = |error| Failure::argument(format_args!("{user_key}: {error}"));
+            Ok(Some(Epilogue { text: text.clone(), user: user.map_err(refused)? }))
         }
     }
 }
 
-/// The epilogue of a name: one that is ready, or none.
-fn named(name: &str, operation: Operation) -> Result<Option<Epilogue>, Failure> {
+/// The epilogue of a name that an option has: one that is ready, or none.
+fn named(name: &str, key: &str, operation: Operation) -> Result<Option<Epilogue>, Failure> {
     let found = READY.into_iter().find(|&(ready, ..)| ready == name);
     match found {
         Some((COLUMN_BIAS, ..)) if operation == Operation::SpMV => Err(Failure::argument(
-            format_args!("the epilogue {name} is for matrices: set SPARSERL_OPTION_COLUMNS"),
+            format_args!("{key} {name} is for matrices: set SPARSERL_OPTION_COLUMNS"),
         )),
         Some((_, user, body)) => ready(user, body, operation).map(Some),
         None if name == NONE => Ok(None),
         None => {
             let names = READY.map(|(name, ..)| name).join(", ");
-            Err(Failure::argument(format_args!(
-                "there is no epilogue {name}: expected one of {names}, {NONE}"
-            )))
+            Err(Failure::argument(format_args!("{key} is {name}: expected one of {names}, {NONE}")))
         }
     }
 }

@@ -39,7 +39,7 @@ impl Plan {
         let side = |op: Op, limit: Option<u64>| {
             let epilogue = epilogues.side(op);
             let made = csr_kernel(context, matrix, op, &options, epilogue, limit, task);
-            let (kernel, answers) = made.map_err(|failure| op.told(failure))?;
+            let (kernel, answers) = made.map_err(|failure| op.naming_side(failure))?;
             Ok::<_, Failure>((Side::new(kernel, epilogue.cloned()), answers))
         };
         let size = (matrix.entries.rows(), matrix.entries.cols());

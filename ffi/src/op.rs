@@ -22,7 +22,7 @@ impl Op {
     }
 
     /// Says of an epilogue that is refused that it is that of the transpose.
-    pub(crate) fn told(self, failure: Failure) -> Failure {
+    pub(crate) fn naming_side(self, failure: Failure) -> Failure {
         match (self, failure.status) {
             (Self::Transpose, Status::Epilogue) => Failure::new(
                 failure.status,

@@ -118,7 +118,7 @@ pub(crate) struct PlanOptions {
 /// What is said of an epilogue.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct EpilogueOptions {
-    /// That of one that is ready.
+    /// The name of one that is ready, or `none`.
     pub(crate) name: Option<String>,
     pub(crate) source: Option<String>,
     pub(crate) user: Option<String>,

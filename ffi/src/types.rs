@@ -113,7 +113,8 @@ pub const SPARSERL_OPTION_TRANSPOSE_TOO: i32 = 106;
 /// "axpy": v + factor * vector, user { const T *vector; S factor; }.
 /// "dot_terms": v, and terms = v * vector, which are the terms of their dot product and are not
 /// added up: that takes a reduction behind it, user { const T *vector; S *terms; }.
-/// "none": v, as without this option.
+/// "none": v, as without this option. An empty text, here and of the options below, is no name: it
+/// takes back what was set before.
 /// T is the type of the dense operands and S that of sums; bounds, vectors and terms have an
 /// element for each of the result's, in its order.
 pub const SPARSERL_OPTION_EPILOGUE: i32 = 107;

@@ -14,7 +14,7 @@ def compile_ahead(dtype, op="spmv", cols=None, *, dense=None, context=None, **op
     """Compiles every kernel that `sparserl.plan` may begin with for matrices of a type (f16, bf16, f32 or f64, as
     NumPy or PyTorch call it, or "bfloat16"), whatever the matrix, and gives their number, those that were there
     among it. What follows the type is what the plans will be given; of the options `values_variable` and those of
-    epilogues count.
+    epilogues count, with `transpose_too` for those of the transpose.
 
     The kernels are kept in the cache folder: plans of this and later processes do not wait for a compiler then. For
     what is installed, or runs before a job, also without a GPU, for the `target` of the context. It takes all cores

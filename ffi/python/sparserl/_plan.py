@@ -464,7 +464,8 @@ def plan(A, op="spmv", cols=None, *, dense=None, context=None, **options):
     `deadline`, `memory_limit`, `deterministic`, `values_variable`, `transpose_too`, `epilogue`,
     `epilogue_source`, `epilogue_user`, `transposed_epilogue`, `transposed_epilogue_source`,
     `transposed_epilogue_user`, `check_pointers`. Products of `plan.T` have the epilogue of those of `plan`, unless one
-    of the options with `transposed_` says which they have; `transposed_epilogue="none"` is none.
+    of the options with `transposed_` says which they have; `transposed_epilogue="none"` is none, which
+    `plan.T.epilogue` says as "": an empty text takes an option back.
     """
     options = options_of(op, cols, dense, options)
 

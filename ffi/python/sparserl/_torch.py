@@ -31,7 +31,7 @@ def usual(kernels, op, x, out):
         return None
     if not x.requires_grad:
         return by_one_side.product(x, out)
-    # The derivative is what is refused.
+    # product() refuses it and says why: the derivative would have an epilogue.
     if kernels.epilogues[1 - op]:
         return None
     return _Product.apply(x, kernels, op) if out is None and kernels.has_transposed and by_one_side.takes(x) else None
@@ -120,18 +120,20 @@ def _check_values(kernels, updates):
 
 def _check_derivative(kernels, op):
     if kernels.epilogues[op]:
+        option = "epilogue" if op == 0 else "transposed_epilogue"
         raise Error(Status.UNSUPPORTED, "the derivative is a product with the transposed matrix, which has an epilogue "
-                                        "in this plan")
+                                        f'in this plan: make it with {option}="none"')
 
 
 def product(kernels, op, x, y, alpha, beta):
     """alpha op(A) x + beta y, of vectors or matrices, differentiable with respect to x and y."""
     if kernels.epilogues[op]:
         raise Error(Status.UNSUPPORTED, "the derivative of an epilogue is not known, nor is it traced")
-    if x.requires_grad and not kernels.has_transposed:
+    is_differentiated = torch.is_grad_enabled() and x.requires_grad
+    if is_differentiated and not kernels.has_transposed:
         raise Error(Status.UNSUPPORTED, "the derivative is a product with the transposed matrix: make the plan with "
                                         "transpose_too=True")
-    if x.requires_grad:
+    if is_differentiated:
         _check_derivative(kernels, 1 - op)
     result = _product(x, kernels, op)
     if alpha != 1:
@@ -150,7 +152,7 @@ def _product(x, kernels, op):
 
 
 def _computed(x, kernels, op):
-    # What is asked for first has none: this is a derivative.
+    # product() has refused an epilogue of the side that was asked for: one here is that of a derivative.
     _check_derivative(kernels, op)
     by_one_side = _usual_of(kernels, op) if type(x) in PLAIN else None
     result = by_one_side and by_one_side.product(x)

@@ -485,7 +485,7 @@ class Plans(unittest.TestCase):
             sparserl.compile_ahead("f4", context=1)
         with self.assertRaisesRegex(ValueError, "expected op='spmv'"):
             sparserl.compile_ahead("f4", cols=3, context=CONTEXT)
-        self.refused(Status.INVALID_ARGUMENT, "no epilogue softmax", sparserl.compile_ahead, "f4", context=CONTEXT,
+        self.refused(Status.INVALID_ARGUMENT, "EPILOGUE is softmax", sparserl.compile_ahead, "f4", context=CONTEXT,
                      epilogue="softmax")
 
     def refused(self, status, text, act, *arguments, **options):

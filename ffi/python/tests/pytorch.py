@@ -221,7 +221,7 @@ class PyTorch(unittest.TestCase):
             with self.assertRaises(sparserl.Error) as caught:
                 function(self.x)
             self.assertIs(caught.exception.status, Status.UNSUPPORTED)
-            self.assertIn("which has an epilogue in this plan", caught.exception.text)
+            self.assertIn('in this plan: make it with transposed_epilogue="none"', caught.exception.text)
         torch.testing.assert_close(plan @ self.x.detach(), DENSE @ self.x.detach())
         traced = torch.compile(lambda x: plan(x), fullgraph=True, backend="aot_eager")
         torch.testing.assert_close(traced(self.x.detach()), DENSE @ self.x.detach())

@@ -248,13 +248,13 @@ static void tried_by_side(void) {
 static void misused(void) {
   sparserl_plan *plan = NULL;
   FAILS(plan_of_sides(0, SIDES(TRANSPOSED("softmax")), &plan), SPARSERL_INVALID_ARGUMENT,
-        "there is no epilogue softmax: expected one of relu, bias, column_bias, clamp, axpy, dot_terms, none");
+        "EPILOGUE is softmax: expected one of relu, bias, column_bias, clamp, axpy, dot_terms, none");
   FAILS(plan_of_sides(0, SIDES(TRANSPOSED("relu"), TRANSPOSED_SOURCE("x")), &plan), SPARSERL_INVALID_ARGUMENT,
         "SPARSERL_OPTION_TRANSPOSED_EPILOGUE and SPARSERL_OPTION_TRANSPOSED_EPILOGUE_SOURCE exclude each other");
   FAILS(plan_of_sides(0, SIDES(OF_BOTH_SOURCE("x"), TRANSPOSED_USER("Scalar a")), &plan), SPARSERL_INVALID_ARGUMENT,
         "SPARSERL_OPTION_TRANSPOSED_EPILOGUE_USER is of no use without SPARSERL_OPTION_TRANSPOSED_EPILOGUE_SOURCE");
   FAILS(plan_of_sides(0, SIDES(TRANSPOSED("none"), TRANSPOSED_USER("Scalar a")), &plan), SPARSERL_INVALID_ARGUMENT,
-        "the epilogue none declares its values itself: leave out SPARSERL_OPTION_TRANSPOSED_EPILOGUE_USER");
+        "TRANSPOSED_EPILOGUE none takes are known: leave out SPARSERL_OPTION_TRANSPOSED_EPILOGUE_USER");
   FAILS(plan_of_sides(0, SIDES(TRANSPOSED("column_bias")), &plan), SPARSERL_INVALID_ARGUMENT, "is for matrices");
   /* Without kernels for the transpose it would never be applied. */
   sparserl_options *options = NULL;
@@ -332,10 +332,10 @@ int main(int count, char **arguments) {
   }
   set_text(options, SPARSERL_OPTION_EPILOGUE, ready[of_both]);
   FAILS(sparserl_plan_create(context, matrix, options, &plan), SPARSERL_INVALID_ARGUMENT,
-        "the epilogue column_bias is for matrices: set SPARSERL_OPTION_COLUMNS");
+        "SPARSERL_OPTION_EPILOGUE column_bias is for matrices: set SPARSERL_OPTION_COLUMNS");
   set_text(options, SPARSERL_OPTION_EPILOGUE, "softmax");
   FAILS(sparserl_plan_create(context, matrix, options, &plan), SPARSERL_INVALID_ARGUMENT,
-        "there is no epilogue softmax: expected one of relu, bias, column_bias, clamp, axpy, dot_terms, none");
+        "EPILOGUE is softmax: expected one of relu, bias, column_bias, clamp, axpy, dot_terms, none");
   const uint64_t columns = 5;
   OK(sparserl_options_set(options, SPARSERL_OPTION_COLUMNS, &columns, sizeof columns));
   for (size_t i = 0; i <= of_both; ++i) {

@@ -164,7 +164,7 @@ static void ahead(void) {
   OK(sparserl_options_create(&options));
   set_text(options, SPARSERL_OPTION_EPILOGUE, "none of these");
   FAILS(sparserl_compile_ahead(context, SPARSERL_F64, options, &kernels), SPARSERL_INVALID_ARGUMENT,
-        "there is no epilogue none of these");
+        "SPARSERL_OPTION_EPILOGUE is none of these: expected one of relu");
   set_text(options, SPARSERL_OPTION_EPILOGUE, "");
   set_text(options, SPARSERL_OPTION_EPILOGUE_SOURCE, "no CUDA");
   FAILS(sparserl_compile_ahead(context, SPARSERL_F64, options, &kernels), SPARSERL_EPILOGUE,

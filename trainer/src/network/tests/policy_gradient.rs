@@ -121,7 +121,7 @@ fn free(batch: &RolloutBatch) -> RolloutBatch {
 }
 
 #[test]
-fn what_was_not_offered_is_forgotten_only_where_nothing_keeps_it_apart() {
+fn what_was_not_offered_gets_less_likely_where_that_is_worth_something() {
     let batch = rollouts();
     let illegality = |weight: f64| {
         let objective = Objective { illegality_weight: weight, ..EVERYTHING };
