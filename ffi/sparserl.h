@@ -403,12 +403,12 @@ sparserl_status sparserl_matrix_destroy(struct sparserl_matrix *matrix);
 // for tenths of a second when all is there. Of the options those count that say what is computed:
 // SPARSERL_OPTION_VALUES_VARIABLE, the epilogues', with SPARSERL_OPTION_TRANSPOSE_TOO for those of
 // the transpose, SPARSERL_OPTION_COLUMNS and SPARSERL_OPTION_DENSE; a transposed matrix has the
-// same kernels, unless it has another epilogue.
-// Epilogues are tried in all of them, too; one in CUDA C is tried by itself, and compiled for that
-// once more, by the first plan for each size of a matrix. Better kernels than these are compiled
-// in the background, as ever. What is compiled counts where the same compiler would be taken, on a
-// machine with a GPU the newest NVRTC whose machine code its driver loads. SPARSERL_FILE is
-// returned where there is no cache folder or it cannot be written. `options` may be NULL.
+// same kernels, unless it has another epilogue. Epilogues are tried in all of them, too; one in
+// CUDA C is tried by itself, and compiled for that once more, by the first plan for each size of a
+// matrix. Better kernels than these are compiled in the background, as ever. What is compiled
+// counts where the same compiler would be taken, on a machine with a GPU the newest NVRTC whose
+// machine code its driver loads. SPARSERL_FILE is returned where there is no cache folder or it
+// cannot be written. `options` may be NULL.
 sparserl_status sparserl_compile_ahead(struct sparserl_context *context,
                                        int32_t value_type,
                                        const struct sparserl_options *options,

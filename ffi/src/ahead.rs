@@ -31,11 +31,11 @@ use crate::trial::{epilogue_failure, misfit, try_ahead};
 use crate::{copies, scatter};
 
 /// Kernels to compile, by their sources: whatever is written twice is compiled once.
-type Sources = BTreeMap<String, Named>;
+type Sources = BTreeMap<String, Kernel>;
 
-/// What is known of a source.
-struct Named {
-    kernel: String,
+/// The kernel of a source.
+struct Kernel {
+    name: String,
     /// The side whose epilogue is fused into it, if it has one.
     fused: Option<Op>,
 }
@@ -66,22 +66,22 @@ fn of_type<T: Scalar>(context: &Context, options: &PlanOptions) -> Result<usize,
                 let recipe = Recipe { context, epilogue, dense, origins: None, memory_limit: None };
                 let written = recipe.written(&packed)?.sources();
                 let fused = epilogue.map(|_| op);
-                sources.extend(written.map(|source| named(source, fused)));
+                sources.extend(written.map(|source| with_kernel(source, fused)));
             }
         }
     }
     if let (DenseForm::ColumnMajor, Some(columns)) = (dense, options.columns) {
         let copies = copies::sources(task, columns).into_iter();
-        sources.extend(copies.map(|source| named(source, None)));
+        sources.extend(copies.map(|source| with_kernel(source, None)));
     }
     if options.values_variable {
         let (text, kernel) = scatter::source(T::DTYPE);
-        sources.insert(text, Named { kernel: kernel.to_owned(), fused: None });
+        sources.insert(text, Kernel { name: kernel.to_owned(), fused: None });
     }
     let count = sources.len();
-    sources.into_par_iter().try_for_each(|(text, named)| {
+    sources.into_par_iter().try_for_each(|(text, kernel)| {
         context.check_open()?;
-        keep(context, &text, &named)
+        keep(context, &text, &kernel)
     })?;
     for (op, epilogue) in epilogues.distinct() {
         let Some(epilogue) = epilogue else { continue };
@@ -113,16 +113,16 @@ fn packings<T: Scalar>(program: &Program) -> Result<[Packed; 2], Failure> {
     Ok([narrow, wide])
 }
 
-/// A source, and what is known of it.
-fn named(CudaSource { text, kernel, .. }: CudaSource, fused: Option<Op>) -> (String, Named) {
-    (text, Named { kernel, fused })
+/// The text of a source, and its kernel.
+fn with_kernel(source: CudaSource, fused: Option<Op>) -> (String, Kernel) {
+    (source.text, Kernel { name: source.kernel, fused })
 }
 
 /// Compiles a kernel into the cache folder, unless it is there.
-fn keep(context: &Context, text: &str, Named { kernel, fused }: &Named) -> Result<(), Failure> {
+fn keep(context: &Context, text: &str, Kernel { name, fused }: &Kernel) -> Result<(), Failure> {
     let options = CompileOptions::generated();
     let compiler = &context.compiler;
-    let request = CompileRequest::new(text, kernel, compiler.target(), &options);
+    let request = CompileRequest::new(text, name, compiler.target(), &options);
     match compiler.pool().compile(request) {
         Ok(fetched) => match fetched.origin {
             Origin::Cache | Origin::Compiled => Ok(()),

@@ -177,7 +177,7 @@ pub(crate) unsafe fn check_arrays(
 mod tests {
     use super::*;
 
-    fn named(name: &str) -> EpilogueOptions {
+    fn ready_one(name: &str) -> EpilogueOptions {
         EpilogueOptions { name: Some(name.to_owned()), ..EpilogueOptions::default() }
     }
 
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn the_transpose_has_the_epilogue_of_the_matrix_unless_it_is_told_another() {
         let unset = EpilogueOptions::default();
-        let [relu, bias, none] = ["relu", "bias", "none"].map(named);
+        let [relu, bias, none] = ["relu", "bias", "none"].map(ready_one);
         assert_eq!(of(&unset, &unset), ([None, None], 1));
         assert_eq!(of(&relu, &unset), ([Some("relu"); 2], 1));
         assert_eq!(of(&relu, &relu), ([Some("relu"); 2], 1));

@@ -31,10 +31,9 @@ def usual(kernels, op, x, out):
         return None
     if not x.requires_grad:
         return by_one_side.product(x, out)
-    # product() refuses it and says why: the derivative would have an epilogue.
-    if kernels.epilogues[1 - op]:
-        return None
-    return _Product.apply(x, kernels, op) if out is None and kernels.has_transposed and by_one_side.takes(x) else None
+    # product() says why others have none.
+    has_derivative = kernels.has_transposed and not kernels.epilogues[1 - op]
+    return _Product.apply(x, kernels, op) if out is None and has_derivative and by_one_side.takes(x) else None
 
 
 def _usual_of(kernels, op):
@@ -118,6 +117,10 @@ def _check_values(kernels, updates):
                            "update them after backward()")
 
 
+def _is_differentiated(x):
+    return torch.is_grad_enabled() and x.requires_grad
+
+
 def _check_derivative(kernels, op):
     if kernels.epilogues[op]:
         option = "epilogue" if op == 0 else "transposed_epilogue"
@@ -129,11 +132,10 @@ def product(kernels, op, x, y, alpha, beta):
     """alpha op(A) x + beta y, of vectors or matrices, differentiable with respect to x and y."""
     if kernels.epilogues[op]:
         raise Error(Status.UNSUPPORTED, "the derivative of an epilogue is not known, nor is it traced")
-    is_differentiated = torch.is_grad_enabled() and x.requires_grad
-    if is_differentiated and not kernels.has_transposed:
-        raise Error(Status.UNSUPPORTED, "the derivative is a product with the transposed matrix: make the plan with "
-                                        "transpose_too=True")
-    if is_differentiated:
+    if _is_differentiated(x):
+        if not kernels.has_transposed:
+            raise Error(Status.UNSUPPORTED, "the derivative is a product with the transposed matrix: make the plan "
+                                            "with transpose_too=True")
         _check_derivative(kernels, 1 - op)
     result = _product(x, kernels, op)
     if alpha != 1:
@@ -146,7 +148,7 @@ def product(kernels, op, x, y, alpha, beta):
 def _product(x, kernels, op):
     if torch.compiler.is_compiling() or type(x) not in PLAIN:
         return torch.ops.sparserl.product(x, kernels.number, op)
-    if not (torch.is_grad_enabled() and x.requires_grad):
+    if not _is_differentiated(x):
         return _computed(x, kernels, op)
     return _Product.apply(x, kernels, op)
 
