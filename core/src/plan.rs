@@ -8,7 +8,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::codegen::{Argument, ArgumentKind, Launch, WIDEST_LOAD, loads_vectors};
 use crate::kernel::Kernel;
@@ -250,7 +250,7 @@ impl From<Token> for FieldPlan {
 }
 
 /// What was compiled, and the resources that it uses.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MachineCode {
     /// What it runs on: `sm_90`.
     pub architecture: Architecture,

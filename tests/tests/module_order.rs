@@ -201,13 +201,14 @@ const ONNX_MODELS: [&str; 12] = [
 ];
 
 /// All modules of `trainer`, likewise.
-const TRAINER: [&str; 16] = [
+const TRAINER: [&str; 17] = [
     "corpus",
     "configuration",
     "shards",
     "collect",
     "measured",
     "whole_file",
+    "compiled",
     "dataset",
     "network",
     "proposals",

@@ -69,6 +69,9 @@ pub struct Variant {
     /// It is trained on so many matrices only: on a part of those of a larger number.
     #[serde(default)]
     pub matrices: Option<usize>,
+    /// Whether it learns what the compiler says of programs, where the whole training does.
+    #[serde(default = "yes")]
+    pub resources: bool,
 }
 
 /// A way to improve the network of the first variant.
@@ -85,6 +88,10 @@ pub struct Improvement {
 
 fn all() -> Modalities {
     Modalities::ALL
+}
+
+fn yes() -> bool {
+    true
 }
 
 impl Ablations {
@@ -159,6 +166,9 @@ impl Ablations {
             config.matrices = variant.matrices.or(config.matrices);
             config.split = self.split.clone();
             config.network.positions = variant.positions.unwrap_or(config.network.positions);
+            if !variant.resources {
+                config.weights.resources = 0.0;
+            }
             let hidden = &mut config.hidden;
             for (shown, share) in [
                 (variant.shown.features, &mut hidden.features),
@@ -232,6 +242,11 @@ mod tests {
         let scalars = named("scalars only");
         assert!(scalars.iter().all(|(_, c)| (c.hidden.grids, c.hidden.positions) == (1.0, 1.0)));
         assert!(scalars.iter().all(|(_, config)| config.hidden.features < 1.0));
+        let learns = |stages: &[(Stage, StageConfig)]| {
+            stages.iter().all(|(_, config)| config.weights.resources > 0.0)
+        };
+        assert!(learns(&whole) && learns(&named("scalars only")));
+        assert!(named("no resources").iter().all(|(_, config)| config.weights.resources == 0.0));
         assert_eq!(named("250 matrices")[0].1.matrices, Some(250));
         // A third of the steps of two stages of 1000 and 2000 is 333 and 667 more.
         let steps: Vec<u64> =

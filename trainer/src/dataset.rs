@@ -13,6 +13,7 @@ mod prepare;
 
 use std::collections::BTreeSet;
 
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use sparserl_core::language::{Program, Token};
 use sparserl_core::structure::{
@@ -28,6 +29,7 @@ use sparserl_onnx_models::terms::TERMS;
 pub use file::DatasetError;
 pub use prepare::{PrepareError, Prepared, prepare};
 
+use crate::compiled::{CompiledPrograms, RESOURCES};
 use crate::corpus::{Recipe, RecipeError, Role, Split};
 
 /// Matrices, and what was measured on them.
@@ -92,6 +94,9 @@ pub struct DatasetProgram {
     pub speeds: [Option<f32>; REGIMES.len()],
     /// Its [`ProgramTerms`](sparserl_onnx_models::terms::ProgramTerms).
     pub terms: [f32; TERMS],
+    /// What the compiler says of it, if it was compiled: its
+    /// [`resources`](crate::compiled::CompiledProgram::resources).
+    pub resources: Option<[f32; RESOURCES]>,
 }
 
 const _: () = assert!(Token::VOCABULARY <= 256, "ids of tokens are stored in bytes");
@@ -130,6 +135,22 @@ impl Dataset {
     /// When the text of a recipe is none.
     pub fn roles(&self, split: &Split) -> Result<Vec<Role>, RecipeError> {
         self.matrices.iter().map(|matrix| Ok(split.role(&matrix.recipe()?))).collect()
+    }
+
+    /// The same with what the compiler says of the programs, as far as they were compiled.
+    #[must_use]
+    pub fn with_resources(mut self, compiled: &CompiledPrograms) -> Self {
+        self.cases.par_iter_mut().for_each(|case| {
+            let (task, architecture) = (case.task, case.target.architecture);
+            for known in &mut case.programs {
+                let program = known.program(task);
+                known.resources = program.and_then(|program| {
+                    let compiled = compiled.of(&program, architecture)?;
+                    Some(compiled.resources(program.block.threads()))
+                });
+            }
+        });
+        self
     }
 
     /// Hash of all that it holds, in hexadecimal: what was made of another dataset has another one.

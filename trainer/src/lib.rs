@@ -6,8 +6,9 @@
 //! ```
 //!
 //! [`corpus`] draws recipes of matrices, [`proposals`] the programs that are measured on each,
-//! [`collect`] measures and records them, [`measured`] is what recordings say, [`shards`] divides
-//! the work among processes, and [`configuration`] says how much of it there is. A [`dataset`] has
+//! [`collect`] measures and records them, [`measured`] is what recordings say and [`compiled`] what
+//! the compiler says of their programs, [`shards`] divides the work among processes, and
+//! [`configuration`] says how much of it there is. A [`dataset`] has
 //! what is learned from recordings, [`fit_cost`] fits the cost model to them, [`network`] is what
 //! learns, [`stages`] train it, [`reinforcement`] improves it by what becomes of its own programs,
 //! [`iteration`] by measuring them and training anew, [`evaluation`] compares it with others that
@@ -16,6 +17,7 @@
 
 pub mod ablation;
 pub mod collect;
+pub mod compiled;
 pub mod configuration;
 pub mod corpus;
 pub mod dataset;

@@ -11,8 +11,8 @@ use clap::{Parser, Subcommand};
 use sparserl_core::message;
 
 use commands::{
-    Ablate, Archive, Collect, Evaluate, Export, FitCost, Iterate, PassAtK, Portfolio, Ppo, Prepare,
-    Replay, SERVE, StageArgs, Table, Tables, Train,
+    Ablate, Archive, Collect, Compile, Evaluate, Export, FitCost, Iterate, PassAtK, Portfolio, Ppo,
+    Prepare, Replay, SERVE, StageArgs, Table, Tables, Train,
 };
 use sparserl_trainer::configuration::Stage;
 
@@ -47,6 +47,12 @@ enum Command {
     ///
     /// Started again, it goes on where it stopped.
     Train(Train),
+    /// Compile measured programs, and keep beside their recordings what the compiler says of them:
+    /// registers, spills, bytes.
+    ///
+    /// A program is compiled once, for the smallest matrix that it was measured on; no GPU has to
+    /// be there. Started again, it goes on where it stopped, or to more programs.
+    Compile(Compile),
     /// Make a dataset of recordings: all that is trained on, so that no matrix is made again.
     ///
     /// What the file has of these recordings already is not made again.
@@ -111,6 +117,7 @@ fn main() -> ExitCode {
         Command::Portfolio(args) => args.run(),
         Command::Archive(args) => args.run(),
         Command::Train(args) => args.run(),
+        Command::Compile(args) => args.run(),
         Command::Prepare(args) => args.run(),
         Command::Pretrain(args) => args.run(Stage::Pretrain),
         Command::Sft(args) => args.run(Stage::Sft),

@@ -33,6 +33,8 @@ const LARGE_MATRIX: usize = 10_000_000;
 pub struct MeasuredCase {
     /// How the matrix is made.
     pub recipe: Recipe,
+    /// Entries of the matrix.
+    pub nnz: usize,
     /// Where its values come from.
     pub value_source: ValueSource,
     /// What was computed.
@@ -141,6 +143,7 @@ impl MeasuredCase {
             name.parse().map_err(|source| MeasuredError::Recipe { name: name.clone(), source })?;
         Ok(Self {
             recipe,
+            nnz: recording.matrix.nnz,
             value_source: recording.context.value_source,
             task: recording.task,
             target: recording.context.device.target,

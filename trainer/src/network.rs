@@ -194,6 +194,13 @@ impl<B: Backend> Network<B> {
         self.heads.guess_terms(last)
     }
 
+    /// Guesses of what the compiler says of finished programs: `[cases, programs, RESOURCES]`, of
+    /// `last` as [`Network::speeds`] takes it.
+    #[must_use]
+    pub fn guess_resources(&self, last: Tensor<B, 3>) -> Tensor<B, 3> {
+        self.heads.guess_resources(last)
+    }
+
     /// Replaces the numbers of parameters that are given, by name; others stay.
     #[must_use]
     pub fn with_parameters(self, given: &[Parameter]) -> Self {

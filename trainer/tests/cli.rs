@@ -13,7 +13,9 @@ use sparserl_gpu::store::fingerprint::identity;
 use sparserl_gpu::store::recording::{Recorder, Recordings};
 use sparserl_onnx_models::signature::Signature;
 use sparserl_onnx_models::{Engine, Model, OnnxPolicy};
+use sparserl_trainer::compiled::{COMPILED, CompiledPrograms};
 use sparserl_trainer::corpus::{RealMatrices, Recipe};
+use sparserl_trainer::dataset::Dataset;
 use sparserl_trainer::export::was_read_back;
 use sparserl_trainer::fit_cost::{Report, TaskScores};
 use sparserl_trainer::network::{ModelFile, Network, NetworkConfig, Processor};
@@ -453,6 +455,52 @@ fn what_is_missing_is_named_with_its_cause_once() {
         assert_eq!(said.matches("No such file").count(), 1, "{said}");
         assert_eq!(said.matches('\n').count(), 1, "{said}");
     }
+}
+
+#[test]
+fn what_the_compiler_says_of_programs_is_kept_beside_their_recordings() {
+    let place = tempfile::tempdir().unwrap();
+    let (folder, dataset) = (place.path().join("recorded"), place.path().join("dataset"));
+    fs::create_dir(&folder).unwrap();
+    let (code, results, said) = run("compile", &[&folder]);
+    assert_eq!((code, results.as_str(), said.lines().count()), (Some(1), "", 1), "{said}");
+    assert!(said.contains("no recordings in"), "{said}");
+    small_recordings(1_000, &folder);
+    let compile = |most: &str| run("compile", &[&folder, "--most".as_ref(), most.as_ref()]);
+    let done = |most: u32| {
+        let said = format!("{most} of {most} programs are compiled, 0 are refused\n");
+        (Some(0), String::new(), said)
+    };
+    assert_eq!(compile("3"), done(3));
+    let path = folder.join(COMPILED);
+    let three = CompiledPrograms::read(&folder).unwrap();
+    assert_eq!(three.len(), 3);
+    // More of them, and nothing twice.
+    assert_eq!(compile("5"), done(5));
+    let five = CompiledPrograms::read(&folder).unwrap();
+    assert!(three.iter().all(|one| five.iter().any(|other| one == other)));
+    let written = fs::metadata(&path).unwrap().modified().unwrap();
+    assert_eq!(compile("5"), done(5));
+    assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), written);
+    for one in five.iter() {
+        let program = Program::parse(&one.program).unwrap();
+        assert!((16..=255).contains(&one.machine_code.registers), "{one:?}");
+        assert!(one.cubin_bytes > 1000 && one.resources(program.block.threads())[1] <= 0.0);
+    }
+    // Who learns from the recordings learns that, too.
+    let prepare = || run("prepare", &[&folder, "-o".as_ref(), &dataset]);
+    assert_eq!(prepare().0, Some(0));
+    let told = |path: &Path| {
+        let dataset = Dataset::read(path).unwrap();
+        let programs = dataset.cases.iter().flat_map(|case| &case.programs);
+        programs.filter(|program| program.resources.is_some()).count()
+    };
+    assert!(told(&dataset) >= 5, "{}", told(&dataset));
+    fs::write(&path, "no programs").unwrap();
+    let (code, _, said) = prepare();
+    assert_eq!((code, said.lines().count()), (Some(1), 1), "{said}");
+    assert!(said.contains(COMPILED) && said.contains("remove it"), "{said}");
+    assert_eq!(compile("5").2, said);
 }
 
 #[test]

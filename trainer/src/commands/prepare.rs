@@ -1,7 +1,8 @@
-//! `prepare`: makes a dataset of recordings.
+//! `prepare`: makes a dataset of recordings, and of what their programs were compiled to.
 
 use std::path::PathBuf;
 
+use sparserl_trainer::compiled::CompiledPrograms;
 use sparserl_trainer::dataset::{Dataset, prepare};
 use sparserl_trainer::measured::MeasuredCase;
 
@@ -39,6 +40,10 @@ impl Prepare {
         let recordings = self.recordings.iter().map(|folder| read_recordings(folder));
         let recordings = recordings.collect::<anyhow::Result<Vec<_>>>()?;
         let cases = MeasuredCase::all(recordings.iter().flatten())?;
+        let mut compiled = CompiledPrograms::default();
+        for folder in &self.recordings {
+            compiled.extend(CompiledPrograms::read(folder)?);
+        }
         let interruption = Interruption::watch()?;
         let display = ProgressDisplay::new();
         let prepared = prepare(
@@ -53,6 +58,11 @@ impl Prepare {
         );
         drop(display);
         let (dataset, prepared) = prepared?;
+        let before = dataset.fingerprint();
+        let dataset = dataset.with_resources(&compiled);
+        if dataset.fingerprint() != before {
+            dataset.write(&self.output)?;
+        }
         say(&format!(
             "{} of {} matrices, {} cases, {} programs in `{}`",
             prepared.done,

@@ -14,7 +14,7 @@ use super::Dataset;
 use crate::whole_file::write_whole;
 
 /// Begins every file; the number is raised when the format changes.
-const MAGIC: &[u8; 20] = b"sparserl dataset  2\n";
+const MAGIC: &[u8; 20] = b"sparserl dataset  3\n";
 
 /// A dataset is so many times as long as its file, at most. A file that repeats one byte is a
 /// thousand times as long, and would fill the memory.

@@ -243,6 +243,7 @@ fn prepare_case(
         right: measured.is_right(),
         speeds: speeds(measured),
         terms: terms.of(&measured.program),
+        resources: None,
     };
     Ok(DatasetCase {
         matrix: 0,
@@ -290,6 +291,8 @@ mod tests {
     use sparserl_onnx_models::inputs::Inputs;
 
     use super::super::DatasetError;
+    use crate::compiled::CompiledPrograms;
+    use crate::compiled::tests::of_registers;
     use sparserl_core::language::Token;
 
     use super::*;
@@ -372,6 +375,34 @@ mod tests {
             }
             assert!(case.best(0).unwrap() >= 0.0);
         }
+    }
+
+    #[test]
+    fn a_dataset_is_told_what_programs_were_compiled_to() {
+        let cases = measured();
+        let (dataset, _) = prepare_all(&cases, Dataset::empty());
+        assert!(
+            dataset.cases.iter().flat_map(|case| &case.programs).all(|p| p.resources.is_none())
+        );
+        let chosen = &cases[4].programs[1].program;
+        let compiled = of_registers(&chosen.to_string(), 40);
+        let expected = compiled.resources(chosen.block.threads());
+        let mut all = CompiledPrograms::default();
+        all.insert(compiled);
+        let told = dataset.clone().with_resources(&all);
+        let mut times = 0;
+        for (case, measured) in told.cases.iter().zip(&cases) {
+            for (program, measured) in case.programs.iter().zip(&measured.programs) {
+                let is_chosen = measured.program == *chosen;
+                times += u32::from(is_chosen);
+                assert_eq!(program.resources, is_chosen.then_some(expected));
+            }
+        }
+        assert!(times > 0);
+        assert_ne!(told.fingerprint(), dataset.fingerprint());
+        // Nothing is made anew for it, and what is no longer known of a program goes.
+        assert_eq!(prepare_all(&cases, told.clone()), (told.clone(), 0));
+        assert_eq!(told.with_resources(&CompiledPrograms::default()), dataset);
     }
 
     #[test]

@@ -177,6 +177,7 @@ fn the_oracle_is_at_least_as_fast_as_what_is_picked() {
         lanes=1 unroll=1\n";
     let speed = |relative| Some(Speed { relative, seconds: 1.0 });
     let recorded = MeasuredCase {
+        nnz: 0,
         recipe: recipe.clone(),
         value_source: ValueSource::Random,
         task: settings.tasks[0],

@@ -13,7 +13,7 @@ use crate::network::{ConfigError, ModelFile, Network, NetworkConfig, Parameter, 
 /// Of the speeds within reach, by which the critic of PPO begins.
 const REACH: &str = "heads.reach.";
 /// Heads that only training uses: they are not exported.
-const NOT_EXPORTED: [&str; 3] = [REACH, "heads.validity.", "heads.terms."];
+const NOT_EXPORTED: [&str; 4] = [REACH, "heads.validity.", "heads.terms.", "heads.resources."];
 /// The parameter that says how wide the hidden layers of the ensemble are.
 const HIDDEN: &str = "heads.speeds.0.second.bias";
 /// What heads that are not exported are drawn by.
@@ -49,7 +49,7 @@ pub enum ReadBackError {
 }
 
 /// The network that a policy was exported from, its parameters as near as half precision came.
-/// Those of heads that only training needs (speeds within reach, validity, terms) are as of a
+/// Those of heads that only training needs (speeds within reach, validity, terms, resources) are as of a
 /// network that has learned nothing.
 ///
 /// # Errors

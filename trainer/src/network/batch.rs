@@ -12,6 +12,8 @@ use super::attention::MASKED;
 use super::{BEGIN, ENSEMBLE};
 use sparserl_onnx_models::speeds::REGIMES;
 
+use crate::compiled::RESOURCES;
+
 /// Lengths are rounded up to a multiple of this: kernels are chosen for every new shape.
 const LENGTHS: usize = 8;
 /// Numbers of positions are rounded up to a multiple of this.
@@ -100,6 +102,9 @@ pub struct Row {
     pub imitate: f32,
     /// Its terms.
     pub terms: Option<[f32; TERMS]>,
+    /// What the compiler says of it: see
+    /// [`CompiledProgram::resources`](crate::compiled::CompiledProgram::resources).
+    pub resources: Option<[f32; RESOURCES]>,
     /// Its relative speeds, which need the terms.
     pub speeds: [Option<f32>; REGIMES.len()],
     /// Weight of its speed for each member of the ensemble.
@@ -127,6 +132,10 @@ pub(super) struct DeviceBatch<B: Backend> {
     pub(super) terms: Tensor<B, 3>,
     /// `[cases, programs, 1]`: 1 where there are terms.
     pub(super) has_terms: Tensor<B, 3>,
+    /// `[cases, programs, RESOURCES]`.
+    pub(super) resources: Tensor<B, 3>,
+    /// `[cases, programs, 1]`: 1 where these are known.
+    pub(super) has_resources: Tensor<B, 3>,
     /// `[cases, programs, 1, REGIMES]`, and where they are known.
     pub(super) speeds: Tensor<B, 4>,
     pub(super) has_speed: Tensor<B, 4>,
@@ -166,6 +175,8 @@ impl Batch {
             last: floats(all.last, shape([length, 1]), device),
             terms: floats(all.terms, three(TERMS), device),
             has_terms: floats(all.has_terms, three(1), device),
+            resources: floats(all.resources, three(RESOURCES), device),
+            has_resources: floats(all.has_resources, three(1), device),
             speeds: floats(all.speeds, shape([1, regimes]), device),
             has_speed: floats(all.has_speed, shape([1, regimes]), device),
             members: floats(all.members, shape([ENSEMBLE, 1]), device),
@@ -186,6 +197,8 @@ struct Arrays {
     last: Vec<f32>,
     terms: Vec<f32>,
     has_terms: Vec<f32>,
+    resources: Vec<f32>,
+    has_resources: Vec<f32>,
     speeds: Vec<f32>,
     has_speed: Vec<f32>,
     members: Vec<f32>,
@@ -216,6 +229,8 @@ impl Arrays {
         }
         self.terms.extend(row.terms.unwrap_or_default());
         self.has_terms.push(number(row.terms.is_some()));
+        self.resources.extend(row.resources.unwrap_or_default());
+        self.has_resources.push(number(row.resources.is_some()));
         let speeds = row.speeds.map(|speed| speed.filter(|_| row.terms.is_some()));
         self.speeds.extend(speeds.map(Option::unwrap_or_default));
         self.has_speed.extend(speeds.map(|speed| number(speed.is_some())));

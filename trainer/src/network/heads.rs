@@ -1,5 +1,5 @@
 //! What a network says of the programs that it reads, each by a head of its own: next tokens,
-//! speeds within reach, validity, rewards, terms, and speeds.
+//! speeds within reach, validity, rewards, terms, resources, and speeds.
 
 use burn::module::Module;
 use burn::nn::Linear;
@@ -11,6 +11,7 @@ use sparserl_onnx_models::terms::{ProgramTerms, TERMS};
 
 use super::attention::{Mlp, linear};
 use super::{ENSEMBLE, NetworkConfig};
+use crate::compiled::RESOURCES;
 use sparserl_onnx_models::speeds::REGIMES;
 
 /// What a network says at each position of some programs: of the program that the position's tokens
@@ -39,6 +40,7 @@ pub(super) struct Heads<B: Backend> {
     validity: Linear<B>,
     critic: Mlp<B>,
     terms: Linear<B>,
+    resources: Linear<B>,
     speeds: Vec<SpeedHead<B>>,
 }
 
@@ -65,6 +67,7 @@ impl<B: Backend> Heads<B> {
             validity: linear(width, 1, device),
             critic: Mlp::new(width, width, 1, device),
             terms: linear(width, TERMS, device),
+            resources: linear(width, RESOURCES, device),
             speeds: (0..ENSEMBLE).map(speed).collect(),
         }
     }
@@ -84,6 +87,10 @@ impl<B: Backend> Heads<B> {
 
     pub(super) fn guess_terms(&self, last: Tensor<B, 3>) -> Tensor<B, 3> {
         self.terms.forward(last)
+    }
+
+    pub(super) fn guess_resources(&self, last: Tensor<B, 3>) -> Tensor<B, 3> {
+        self.resources.forward(last)
     }
 
     pub(super) fn speeds(

@@ -1,5 +1,5 @@
-//! The losses of supervised training: imitation, guessed terms, speeds and their order, and
-//! validity.
+//! The losses of supervised training: imitation, guessed terms and resources, speeds and their
+//! order, and validity.
 
 use burn::tensor::Tensor;
 use burn::tensor::activation::{log_sigmoid, log_softmax};
@@ -11,6 +11,7 @@ use sparserl_onnx_models::terms::TERMS;
 use super::attention::MASKED;
 use super::batch::DeviceBatch;
 use super::{Cache, ENSEMBLE, Network};
+use crate::compiled::RESOURCES;
 use sparserl_onnx_models::speeds::REGIMES;
 
 /// How much each of the losses counts.
@@ -21,6 +22,8 @@ pub struct LossWeights {
     pub imitation: f64,
     /// Huber loss of guessed terms.
     pub terms: f64,
+    /// Huber loss of what the compiler says of a program, guessed.
+    pub resources: f64,
     /// Huber loss of the speed within reach.
     pub reach: f64,
     /// Cross-entropy of right and legal against not.
@@ -33,8 +36,16 @@ pub struct LossWeights {
 
 impl LossWeights {
     /// All of them, in the order of the losses.
-    fn numbers(&self) -> [f64; 6] {
-        [self.imitation, self.terms, self.reach, self.validity, self.speed, self.ranking]
+    fn numbers(&self) -> [f64; 7] {
+        [
+            self.imitation,
+            self.terms,
+            self.resources,
+            self.reach,
+            self.validity,
+            self.speed,
+            self.ranking,
+        ]
     }
 
     /// What means nothing in a configuration, if anything.
@@ -56,6 +67,8 @@ pub struct Losses {
     pub imitation: f32,
     /// Loss of the guessed terms.
     pub terms: f32,
+    /// Loss of the guessed resources.
+    pub resources: f32,
     /// Loss of the speed within reach.
     pub reach: f32,
     /// Nats a position.
@@ -67,7 +80,7 @@ pub struct Losses {
 }
 
 impl Losses {
-    const COUNT: usize = 7;
+    const COUNT: usize = 8;
 
     /// The mean of each; NaN of none.
     #[must_use]
@@ -77,6 +90,7 @@ impl Losses {
             total: mean(|losses| losses.total),
             imitation: mean(|losses| losses.imitation),
             terms: mean(|losses| losses.terms),
+            resources: mean(|losses| losses.resources),
             reach: mean(|losses| losses.reach),
             validity: mean(|losses| losses.validity),
             speed: mean(|losses| losses.speed),
@@ -90,10 +104,11 @@ impl Losses {
             total: at(0),
             imitation: at(1),
             terms: at(2),
-            reach: at(3),
-            validity: at(4),
-            speed: at(5),
-            ranking: at(6),
+            resources: at(3),
+            reach: at(4),
+            validity: at(5),
+            speed: at(6),
+            ranking: at(7),
         }
     }
 }
@@ -126,6 +141,10 @@ pub(super) fn losses<B: Backend>(
     let has_terms = batch.has_terms.expand([cases, programs, TERMS]);
     let terms = mean(guessed, has_terms);
 
+    let guessed = huber(network.guess_resources(last.clone()) - batch.resources);
+    let has_resources = batch.has_resources.expand([cases, programs, RESOURCES]);
+    let resources = mean(guessed, has_resources);
+
     let reach = mean(huber(said.reach - batch.reach), batch.has_reach);
 
     let logit = said.validity;
@@ -142,7 +161,7 @@ pub(super) fn losses<B: Backend>(
     );
     let ranking = ranking(speeds, measured, known, batch.members);
 
-    let all = [imitation, terms, reach, validity, speed, ranking];
+    let all = [imitation, terms, resources, reach, validity, speed, ranking];
     let of = weights.numbers();
     let weighted = all.iter().zip(of).map(|(loss, weight)| loss.clone() * weight);
     // What has no weight is computed for the log only, and has no gradient.

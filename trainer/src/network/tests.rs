@@ -63,6 +63,7 @@ fn batch(programs: usize) -> Batch {
                 tokens,
                 imitate: 0.5 + number as f32,
                 terms: Some(terms.of(&program)),
+                resources: Some([0.5 + 0.1 * number as f32, 1.0, -0.3, 0.0, 0.2]),
                 speeds,
                 members: [1.0, 0.0, 2.0, 1.0, 1.0],
                 reach,
@@ -73,8 +74,15 @@ fn batch(programs: usize) -> Batch {
     batch
 }
 
-const ALL: LossWeights =
-    LossWeights { imitation: 1.0, terms: 0.5, reach: 0.7, validity: 0.3, speed: 1.1, ranking: 0.9 };
+const ALL: LossWeights = LossWeights {
+    imitation: 1.0,
+    terms: 0.5,
+    resources: 0.4,
+    reach: 0.7,
+    validity: 0.3,
+    speed: 1.1,
+    ranking: 0.9,
+};
 
 fn ids(rows: &[Vec<i32>]) -> Tensor<Cpu, 3, Int> {
     let data = TensorData::new(rows.concat(), [1, rows.len(), rows[0].len()]);

@@ -235,7 +235,8 @@ impl<'s> Rows<'s> {
     }
 
     fn measured(&self, place: usize) -> Option<Row> {
-        let DatasetProgram { tokens, right, terms, .. } = self.case.programs.get(place)?;
+        let DatasetProgram { tokens, right, terms, resources, .. } =
+            self.case.programs.get(place)?;
         let program = self.case.programs.get(place)?;
         let imitate = match self.stage {
             Stage::Pretrain => f32::from(u8::from(*right)),
@@ -246,6 +247,7 @@ impl<'s> Rows<'s> {
             tokens: tokens.clone(),
             imitate,
             terms: Some(*terms),
+            resources: *resources,
             speeds: std::array::from_fn(|regime| program.speed(regime)),
             members: self.members,
             reach: (0..=tokens.len()).map(reach).collect(),

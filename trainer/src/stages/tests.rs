@@ -55,6 +55,7 @@ pub(crate) fn config(steps: u64) -> StageConfig {
         weights: LossWeights {
             imitation: 1.0,
             terms: 0.2,
+            resources: 0.1,
             reach: 0.3,
             validity: 0.3,
             speed: 1.0,
