@@ -1,7 +1,7 @@
 //! What the compiler says of measured programs: their registers and spills, and how large they are.
 //!
 //! ```text
-//! recordings ─► MeasuredCase ─► compile (the smallest matrix of each program) ─► compiled.json.gz
+//! recordings ─► MeasuredCase ─► compile (each program, for its smallest matrix) ─► compiled.json.gz
 //! ```
 //!
 //! A program's source hardly depends on the matrix, so one is enough: of 1,273 programs that were
@@ -14,20 +14,19 @@ mod file;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use sparserl_core::language::Program;
+use sparserl_core::language::{Program, layouts_changed_since};
 use sparserl_core::plan::MachineCode;
 use sparserl_core::target::Architecture;
+use sparserl_emulator::code::WARP;
 use sparserl_emulator::occupancy::blocks_by_registers;
 
-pub use compile::{CompileError, Compiling, compile};
+pub use compile::{Code, CompileError, Compiling, Folder, compile};
 pub use file::{COMPILED, CompiledFileError};
 
 /// Numbers that a network is to guess of a compiled program: see [`CompiledProgram::resources`].
 pub const RESOURCES: usize = 5;
 
-/// Threads of a warp.
-const WARP: u32 = 32;
-/// Warps that a multiprocessor holds at once, from `sm_80` on in data centres.
+/// Warps that a multiprocessor of a data centre's GPU holds at once; others hold 32 or 48.
 const MOST_WARPS: f32 = 64.0;
 
 /// A program, and what it was compiled to.
@@ -35,6 +34,8 @@ const MOST_WARPS: f32 = 64.0;
 pub struct CompiledProgram {
     /// Its text.
     pub program: String,
+    /// Hash of the grammar of then, which changes with the kernels of a layout.
+    pub grammar_hash: u64,
     /// What the compiler says of it.
     #[serde(flatten)]
     pub machine_code: MachineCode,
@@ -49,18 +50,19 @@ pub struct CompiledPrograms {
 }
 
 impl CompiledProgram {
-    /// What a network is to guess, of a program of `threads` in a block:
+    /// What a network is to guess, of a program with blocks of `threads`:
     ///
-    /// * registers of a thread ÷ 64;
-    /// * log2 of the share of a multiprocessor's warps for which it has the registers: occupancy, as
-    ///   far as these limit it;
+    /// * registers of a thread ÷ 64, in (0, 4);
+    /// * log2 of the share of 64 warps of a multiprocessor for which it has the registers, in
+    ///   [−6, 0]: occupancy, as far as these limit it;
     /// * log2(bytes of the cubin ÷ 8 KiB);
-    /// * log2(1 + bytes) / 8 of a block's static shared memory, and of what a thread spills.
+    /// * log2(1 + bytes) / 8 of a block's static shared memory, and of what a thread spills, in
+    ///   [0, 4].
     #[must_use]
     pub fn resources(&self, threads: u32) -> [f32; RESOURCES] {
         let MachineCode { registers, shared_bytes, spill_store_bytes, .. } = self.machine_code;
-        let warps = threads.div_ceil(WARP);
-        // What was measured was launched, whatever this says of other architectures.
+        let warps = threads.div_ceil(WARP as u32).max(1);
+        // Finite also where no block would be launched.
         let resident = (blocks_by_registers(registers, warps) * warps).max(warps) as f32;
         let eighth_log = |bytes: u32| (1.0 + bytes as f32).log2() / 8.0;
         [
@@ -70,6 +72,15 @@ impl CompiledProgram {
             eighth_log(shared_bytes),
             eighth_log(spill_store_bytes),
         ]
+    }
+
+    /// The program in the words of today; `None` where the language reads it no more, or its
+    /// layouts have other kernels since.
+    fn of_today(self) -> Option<Self> {
+        let program = Program::parse(&self.program).ok()?;
+        let changed = layouts_changed_since(self.grammar_hash)?;
+        let holds = !program.parts().iter().any(|part| changed.contains(&part.layout.word()));
+        holds.then(|| Self { program: program.to_string(), ..self })
     }
 }
 
@@ -88,6 +99,10 @@ impl CompiledPrograms {
     /// What a program was compiled to, if it was.
     #[must_use]
     pub fn of(&self, program: &Program, architecture: Architecture) -> Option<&CompiledProgram> {
+        // Most datasets have programs of which nothing was compiled.
+        if self.is_empty() {
+            return None;
+        }
         self.programs.get(&(program.to_string(), architecture))
     }
 
@@ -116,6 +131,8 @@ impl CompiledPrograms {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use sparserl_core::language::grammar_hash;
+
     use super::*;
 
     /// A program of so many registers, and of nothing else.
@@ -129,7 +146,8 @@ pub(crate) mod tests {
             stack_bytes: 0,
             shared_bytes: 0,
         };
-        CompiledProgram { program: program.to_owned(), machine_code, cubin_bytes: 8192 }
+        let (program, grammar_hash) = (program.to_owned(), grammar_hash());
+        CompiledProgram { program, grammar_hash, machine_code, cubin_bytes: 8192 }
     }
 
     #[test]
@@ -139,6 +157,8 @@ pub(crate) mod tests {
         // 33 registers are taken as 40: of the 65,536 for six blocks of eight warps.
         assert_eq!(of(33, 256), [33.0 / 64.0, 0.75_f32.log2(), 0.0, 0.0, 0.0]);
         assert_eq!(of(64, 1024)[1], -1.0);
+        // Not one block has room.
+        assert_eq!(of(255, 1024)[1], -1.0);
         let mut spills = of_registers("", 255);
         spills.machine_code.spill_store_bytes = 15;
         spills.machine_code.shared_bytes = 255;
@@ -154,8 +174,8 @@ pub(crate) mod tests {
         let mut other = of_registers("a", 64);
         other.machine_code.architecture = Architecture::Sm80;
         all.insert(other);
-        assert_eq!(all.len(), 2);
-        assert_eq!(all.iter().map(|known| known.machine_code.registers).max(), Some(64));
+        let registers: Vec<u32> = all.iter().map(|known| known.machine_code.registers).collect();
+        assert_eq!((all.len(), registers), (2, vec![64, 40]));
         assert!(all.has("a", Architecture::Sm90) && !all.has("a", Architecture::Sm75));
     }
 }

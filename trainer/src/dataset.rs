@@ -137,7 +137,7 @@ impl Dataset {
         self.matrices.iter().map(|matrix| Ok(split.role(&matrix.recipe()?))).collect()
     }
 
-    /// The same with what the compiler says of the programs, as far as they were compiled.
+    /// This dataset with what the compiler says of the programs, as far as they were compiled.
     #[must_use]
     pub fn with_resources(mut self, compiled: &CompiledPrograms) -> Self {
         self.cases.par_iter_mut().for_each(|case| {
@@ -166,6 +166,13 @@ impl Dataset {
     #[must_use]
     pub fn programs(&self) -> usize {
         self.cases.iter().map(|case| case.programs.len()).sum()
+    }
+
+    /// Number of programs of which is known what they were compiled to.
+    #[must_use]
+    pub fn compiled_programs(&self) -> usize {
+        let programs = self.cases.iter().flat_map(|case| &case.programs);
+        programs.filter(|program| program.resources.is_some()).count()
     }
 }
 

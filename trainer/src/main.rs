@@ -51,7 +51,8 @@ enum Command {
     /// registers, spills, bytes.
     ///
     /// A program is compiled once, for the smallest matrix that it was measured on; no GPU has to
-    /// be there. Started again, it goes on where it stopped, or to more programs.
+    /// be there. What is compiled before `prepare` or `train` is learned. One process at a time
+    /// uses all cores; started again, it goes on where it stopped, or to more programs.
     Compile(Compile),
     /// Make a dataset of recordings: all that is trained on, so that no matrix is made again.
     ///

@@ -6,11 +6,15 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufReader, BufWriter, Write};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use flate2::Compression;
+use flate2::read::MultiGzDecoder;
+use flate2::write::GzEncoder;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use sparserl_gpu::store::whole_file::{UNFINISHED, WholeFile};
 
 /// A file that was written to so recently is not looked at: it may have just been made, and not
@@ -48,6 +52,35 @@ pub fn write_json(path: &Path, result: &impl Serialize) -> io::Result<()> {
         serde_json::to_writer_pretty(&mut *file, result)?;
         writeln!(file)
     })
+}
+
+/// Writes results in little space: a line of JSON for each, compressed by gzip.
+///
+/// # Errors
+/// As [`write_whole`].
+pub fn write_json_lines<T: Serialize>(
+    path: &Path,
+    results: impl IntoIterator<Item = T>,
+) -> io::Result<()> {
+    write_whole(path, |file| {
+        let mut encoder = GzEncoder::new(file, Compression::best());
+        for result in results {
+            serde_json::to_writer(&mut encoder, &result)?;
+            writeln!(encoder)?;
+        }
+        encoder.finish().map(|_| ())
+    })
+}
+
+/// What [`write_json_lines`] wrote to a file that is open.
+///
+/// # Errors
+/// When it is damaged, or holds something else.
+pub(crate) fn read_json_lines<T: DeserializeOwned>(
+    file: File,
+) -> Result<Vec<T>, serde_json::Error> {
+    let text = BufReader::new(MultiGzDecoder::new(BufReader::new(file)));
+    serde_json::Deserializer::from_reader(text).into_iter().collect()
 }
 
 /// Removes from a folder what processes left there that were killed while they wrote a file of this

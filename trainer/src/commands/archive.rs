@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use sparserl_trainer::compiled::CompiledPrograms;
 use sparserl_trainer::evaluation::{ARCHIVED, CaseResult, archive_cases, read_cases};
 
 use super::read_recordings;
@@ -16,7 +17,7 @@ pub(crate) struct Archive {
     /// beside the recordings, in `cases.json.gz`, of which `table` makes the table again.
     #[arg(long, value_name = "FOLDER")]
     results: Option<PathBuf>,
-    /// Folder that they are added to.
+    /// Folder that they are added to, and what their programs were compiled to.
     #[arg(short, long)]
     output: PathBuf,
 }
@@ -29,6 +30,11 @@ impl Archive {
         recordings.archive(&self.output)?;
         let evaluations = recordings.as_slice().len();
         say(&format!("{evaluations} evaluations in `{}`", self.output.display()));
+        let mut compiled = CompiledPrograms::read(&self.recordings)?;
+        if !compiled.is_empty() {
+            compiled.extend(CompiledPrograms::read(&self.output)?);
+            compiled.write(&self.output)?;
+        }
         if let Some(cases) = results {
             archive_cases(&cases, &path)
                 .with_context(|| format!("cannot write `{}`", path.display()))?;

@@ -64,11 +64,12 @@ impl Prepare {
             dataset.write(&self.output)?;
         }
         say(&format!(
-            "{} of {} matrices, {} cases, {} programs in `{}`",
+            "{} of {} matrices, {} cases, {} programs, {} of these compiled, in `{}`",
             prepared.done,
             prepared.matrices,
             dataset.cases.len(),
             dataset.programs(),
+            dataset.compiled_programs(),
             self.output.display()
         ));
         Ok(prepared.done == prepared.matrices)

@@ -1,26 +1,29 @@
-//! Compiles the programs of recordings, those that were measured on most matrices first.
+//! Compiles the programs of recordings that were measured most often.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use sparserl_core::codegen::CudaSource;
 use sparserl_core::kernel::Kernel;
-use sparserl_core::language::Program;
+use sparserl_core::language::{Program, grammar_hash};
 use sparserl_core::matrix::{Csr, Scalar};
+use sparserl_core::outcome::Tier;
 use sparserl_core::plan::MachineCode;
 use sparserl_core::target::Architecture;
+use sparserl_core::task::Dtype;
 use sparserl_core::with_scalar;
 
 use super::{CompiledProgram, CompiledPrograms};
-use crate::corpus::{RealMatrices, Recipe, RemakeError};
+use crate::corpus::{RealMatrices, Recipe, RemakeError, remake_each};
 use crate::measured::MeasuredCase;
 
 /// What is done is handed over to be written after so long.
 const HAND_OVER_AFTER: Duration = Duration::from_secs(60);
+/// Programs that one thread compiles for a matrix; others take the next ones of it.
+const AT_ONCE: usize = 32;
 
 /// Programs could not be compiled.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +39,15 @@ pub enum CompileError<E, S> {
     Save(S),
 }
 
+/// What a source was compiled to.
+#[derive(Clone, Debug)]
+pub struct Code {
+    /// What the compiler says of it.
+    pub machine_code: MachineCode,
+    /// Bytes of the cubin.
+    pub cubin_bytes: u64,
+}
+
 /// How far compiling has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Compiling {
@@ -43,9 +55,18 @@ pub struct Compiling {
     pub programs: usize,
     /// Programs of these that are compiled.
     pub compiled: usize,
-    /// Programs of these that no kernel could be made of: of an older language, or refused by the
-    /// compiler.
+    /// Programs of these that no kernel could be made of today: they do not fit the matrix, or the
+    /// compiler refuses them, or has not time or memory for them. Nothing is kept of them.
     pub refused: usize,
+}
+
+/// What is known of a folder of recordings.
+#[derive(Clone, Debug)]
+pub struct Folder {
+    /// What was measured.
+    pub cases: Vec<MeasuredCase>,
+    /// What is compiled of it.
+    pub compiled: CompiledPrograms,
 }
 
 /// A program on the smallest matrix that it was measured on.
@@ -59,88 +80,78 @@ struct Smallest<'c> {
     cases: usize,
 }
 
-/// Compiles the `most` programs that were measured in most cases of some folders of recordings, but
-/// for what `known` has of them: what of each folder is compiled lies in the same place there.
-/// `compile` is called from several threads at once, and says what a source was compiled to and how
-/// many bytes that has, or why it is refused. `save` is given what is known, by folder, about every
-/// minute and at the end, also when `go_on` has said no.
+/// Programs for one matrix in one type.
+struct Group<'c> {
+    recipe: &'c Recipe,
+    dtype: Dtype,
+    programs: Vec<Smallest<'c>>,
+}
+
+/// Compiles the `most` programs that were measured in most cases of some folders of recordings,
+/// each for the smallest matrix that it was measured on, and returns what is compiled of each
+/// folder. Programs that any folder has are not compiled again, and a new one is added to the
+/// folder of its smallest matrix. `compile`, which several threads call at once, says why a source
+/// is refused, if it is. `save` is given what is compiled of each folder when a minute has gone
+/// since, and at the end, also when `go_on` has said no, as far as there is anything new.
 ///
 /// # Errors
 /// When a matrix cannot be made again, or `compile` or `save` fails.
 pub fn compile<E: Send, S: Send>(
-    folders: &[Vec<MeasuredCase>],
-    known: Vec<CompiledPrograms>,
+    folders: Vec<Folder>,
     most: usize,
     real: &RealMatrices,
-    compile: impl Fn(&CudaSource, Architecture) -> Result<Result<(MachineCode, u64), String>, E> + Sync,
+    compile: impl Fn(&CudaSource, Architecture) -> Result<Result<Code, String>, E> + Sync,
     go_on: impl Fn() -> bool + Sync,
     observe: impl Fn(Compiling) + Sync,
     save: impl Fn(&[CompiledPrograms]) -> Result<(), S> + Sync,
 ) -> Result<(Vec<CompiledPrograms>, Compiling), CompileError<E, S>> {
-    let asked = most_frequent(folders, most);
+    let with_known = folders.into_iter().map(|folder| (folder.cases, folder.compiled));
+    let (folders, known): (Vec<Vec<MeasuredCase>>, Vec<CompiledPrograms>) = with_known.unzip();
+    let asked = most_frequent(&folders, most);
     let programs = asked.len();
-    let missing: Vec<Smallest<'_>> = asked
-        .into_iter()
-        .filter(|(text, one)| !known.iter().any(|known| known.has(text, one.architecture)))
-        .map(|(_, one)| one)
-        .collect();
-    let compiling = Compiling { programs, compiled: programs - missing.len(), refused: 0 };
-    observe(compiling);
-    let groups = by_matrix(missing);
-    let next = AtomicUsize::new(0);
-    let mut known = known;
-    known.resize_with(folders.len(), CompiledPrograms::default);
-    let done = Mutex::new((known, compiling, Instant::now()));
-    let add = |one: &Smallest<'_>, found: Option<CompiledProgram>| -> Result<(), S> {
+    let is_missing = |(text, one): &(String, Smallest<'_>)| {
+        !known.iter().any(|known| known.has(text, one.architecture))
+    };
+    let missing: Vec<_> = asked.into_iter().filter(is_missing).map(|(_, one)| one).collect();
+    let before = Compiling { programs, compiled: programs - missing.len(), refused: 0 };
+    observe(before);
+    let groups = groups(missing);
+    let done = Mutex::new((known, before, Instant::now()));
+    let add = |folder: usize, found: Option<CompiledProgram>| -> Result<(), S> {
         let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
         let (known, compiling, saved) = &mut *done;
-        match found {
-            Some(found) => {
+        match (found, known.get_mut(folder)) {
+            (Some(found), Some(known)) => {
                 compiling.compiled += 1;
-                known.get_mut(one.folder).into_iter().for_each(|known| known.insert(found.clone()));
+                known.insert(found);
             }
-            None => compiling.refused += 1,
+            _ => compiling.refused += 1,
         }
         observe(*compiling);
-        if saved.elapsed() > HAND_OVER_AFTER {
+        if saved.elapsed() > HAND_OVER_AFTER && compiling.compiled > before.compiled {
             save(known)?;
             *saved = Instant::now();
         }
         Ok(())
     };
-    let work = || -> Result<(), CompileError<E, S>> {
-        while go_on()
-            && let Some((recipe, group)) = groups.get(next.fetch_add(1, Ordering::Relaxed))
-        {
-            let matrix = recipe.remake(real)?;
-            for one in group {
-                if !go_on() {
-                    break;
-                }
-                let dtype = one.case.task.precision.matrix();
-                let found = with_scalar!(dtype, T => {
-                    compiled::<T, _>(one, &recipe.in_type(&matrix)?, &compile)
-                });
-                add(one, found.map_err(CompileError::Compiler)?).map_err(CompileError::Save)?;
+    let recipes: Vec<&Recipe> = groups.iter().map(|group| group.recipe).collect();
+    let look = |place: usize, matrix: &Csr<f64>| -> Result<(), CompileError<E, S>> {
+        let Group { recipe, dtype, programs } = &groups[place];
+        with_scalar!(*dtype, T => {
+            let matrix = recipe.in_type::<T>(matrix)?;
+            for one in programs.iter().take_while(|_| go_on()) {
+                let found = compiled(one, &matrix, &compile).map_err(CompileError::Compiler)?;
+                add(one.folder, found).map_err(CompileError::Save)?;
             }
-        }
+        });
         Ok(())
     };
-    let stopping = || work().inspect_err(|_| next.store(usize::MAX / 2, Ordering::Relaxed));
-    let threads = thread::available_parallelism().map_or(1, usize::from).min(groups.len());
-    let results: Vec<Result<(), CompileError<E, S>>> = thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(stopping)).collect();
-        let join = |thread: thread::ScopedJoinHandle<'_, _>| match thread.join() {
-            Ok(result) => result,
-            Err(panic) => std::panic::resume_unwind(panic),
-        };
-        threads.into_iter().map(join).collect()
-    });
+    let made = remake_each(&recipes, real, &go_on, look);
     let (known, compiling, _) = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if !groups.is_empty() {
+    if compiling.compiled > before.compiled {
         save(&known).map_err(CompileError::Save)?;
     }
-    results.into_iter().collect::<Result<(), _>>()?;
+    made?;
     Ok((known, compiling))
 }
 
@@ -148,12 +159,13 @@ pub fn compile<E: Send, S: Send>(
 fn compiled<T: Scalar, E>(
     one: &Smallest<'_>,
     matrix: &Csr<T>,
-    compile: impl Fn(&CudaSource, Architecture) -> Result<Result<(MachineCode, u64), String>, E>,
+    compile: impl Fn(&CudaSource, Architecture) -> Result<Result<Code, String>, E>,
 ) -> Result<Option<CompiledProgram>, E> {
     let Ok(kernel) = Kernel::<()>::for_matrix(matrix.view(), one.program) else { return Ok(None) };
     let found = compile(&kernel.source, one.architecture)?;
-    Ok(found.ok().map(|(machine_code, cubin_bytes)| CompiledProgram {
+    Ok(found.ok().map(|Code { machine_code, cubin_bytes }| CompiledProgram {
         program: one.program.to_string(),
+        grammar_hash: grammar_hash(),
         machine_code,
         cubin_bytes,
     }))
@@ -165,8 +177,8 @@ fn most_frequent(folders: &[Vec<MeasuredCase>], most: usize) -> Vec<(String, Sma
     for (folder, cases) in folders.iter().enumerate() {
         for case in cases {
             let architecture = case.target.architecture;
-            for measured in &case.programs {
-                let program = &measured.program;
+            let compiled = case.programs.iter().filter(|known| known.tier > Tier::NotCompiled);
+            for program in compiled.map(|known| &known.program) {
                 let this = Smallest { program, architecture, case, folder, cases: 1 };
                 match all.entry((program.to_string(), architecture)) {
                     Entry::Vacant(place) => drop(place.insert(this)),
@@ -184,20 +196,29 @@ fn most_frequent(folders: &[Vec<MeasuredCase>], most: usize) -> Vec<(String, Sma
     }
     let mut all: Vec<(String, Smallest<'_>)> =
         all.into_iter().map(|((text, _), one)| (text, one)).collect();
-    all.sort_by_key(|(_, one)| std::cmp::Reverse(one.cases));
+    // Of programs of as many cases no task, block or layout comes first.
+    let any_order = |text: &str| *blake3::hash(text.as_bytes()).as_bytes();
+    all.sort_by_cached_key(|(text, one)| (Reverse(one.cases), any_order(text)));
     all.truncate(most);
     all
 }
 
-/// The same by matrices, those with most programs first: they take longest.
-fn by_matrix(programs: Vec<Smallest<'_>>) -> Vec<(&Recipe, Vec<Smallest<'_>>)> {
-    let mut groups: BTreeMap<String, (&Recipe, Vec<Smallest<'_>>)> = BTreeMap::new();
+/// The same by matrices and types.
+fn groups(programs: Vec<Smallest<'_>>) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    // The last group of each matrix and type.
+    let mut last: BTreeMap<(String, Dtype), usize> = BTreeMap::new();
     for one in programs {
-        let recipe = &one.case.recipe;
-        groups.entry(recipe.to_string()).or_insert_with(|| (recipe, Vec::new())).1.push(one);
+        let (recipe, dtype) = (&one.case.recipe, one.case.task.precision.matrix());
+        let key = (recipe.to_string(), dtype);
+        let has_room = |&place: &usize| groups[place].programs.len() < AT_ONCE;
+        let place = last.get(&key).copied().filter(has_room).unwrap_or_else(|| {
+            groups.push(Group { recipe, dtype, programs: Vec::new() });
+            last.insert(key, groups.len() - 1);
+            groups.len() - 1
+        });
+        groups[place].programs.push(one);
     }
-    let mut groups: Vec<_> = groups.into_values().collect();
-    groups.sort_by_key(|(_, programs)| std::cmp::Reverse(programs.len()));
     groups
 }
 

@@ -1,17 +1,13 @@
 //! Compiled programs in files, beside the recordings that the programs are of: a line of JSON for
 //! each, compressed.
 
-use std::fs;
-use std::io::{self, BufReader, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use flate2::Compression;
-use flate2::read::MultiGzDecoder;
-use flate2::write::GzEncoder;
 use sparserl_core::regular_file;
 
 use super::{CompiledProgram, CompiledPrograms};
-use crate::whole_file::write_whole;
+use crate::whole_file::{read_json_lines, write_json_lines};
 
 /// What the file is called in a folder of recordings.
 pub const COMPILED: &str = "compiled.json.gz";
@@ -49,27 +45,26 @@ pub enum CompiledFileError {
 }
 
 impl CompiledPrograms {
-    /// The compiled programs of a folder of recordings; none where nothing was compiled.
+    /// The compiled programs of a folder of recordings, as far as they would be compiled to the
+    /// same today: those of layouts whose kernels have changed since are left out. None where
+    /// nothing was compiled.
     ///
     /// # Errors
     /// When their file cannot be read, is damaged, or holds something else.
     pub fn read(folder: &Path) -> Result<Self, CompiledFileError> {
         let path = folder.join(COMPILED);
-        let file = match fs::exists(&path)
-            .and_then(|there| there.then(|| regular_file::open(&path)).transpose())
-        {
-            Ok(Some(file)) => file,
-            Ok(None) => return Ok(Self::default()),
+        let file = match regular_file::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
             Err(source) => return Err(CompiledFileError::Read { path, source }),
         };
-        let text = BufReader::new(MultiGzDecoder::new(BufReader::new(file)));
+        let compiled: Vec<CompiledProgram> =
+            read_json_lines(file).map_err(|source| CompiledFileError::Damaged { path, source })?;
         let mut all = Self::default();
-        for compiled in serde_json::Deserializer::from_reader(text).into_iter::<CompiledProgram>() {
-            match compiled {
-                Ok(compiled) => all.insert(compiled),
-                Err(source) => return Err(CompiledFileError::Damaged { path, source }),
-            }
-        }
+        compiled
+            .into_iter()
+            .filter_map(CompiledProgram::of_today)
+            .for_each(|compiled| all.insert(compiled));
         Ok(all)
     }
 
@@ -79,30 +74,32 @@ impl CompiledPrograms {
     /// When it cannot be written.
     pub fn write(&self, folder: &Path) -> Result<(), CompiledFileError> {
         let path = folder.join(COMPILED);
-        let written = write_whole(&path, |file| {
-            let mut encoder = GzEncoder::new(file, Compression::best());
-            for compiled in self.iter() {
-                serde_json::to_writer(&mut encoder, compiled)?;
-                writeln!(encoder)?;
-            }
-            encoder.finish().map(|_| ())
-        });
-        written.map_err(|source| CompiledFileError::Write { path, source })
+        write_json_lines(&path, self.iter())
+            .map_err(|source| CompiledFileError::Write { path, source })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::super::tests::of_registers;
     use super::*;
+
+    fn text(lanes: u32) -> String {
+        format!(
+            "sparserl 6\nspmv f32\nblock 128\nkeep csr index=u32 values=plain cache=cached vector=1 \
+             lanes={lanes} unroll=1\n"
+        )
+    }
 
     #[test]
     fn what_is_read_is_what_was_written_and_damage_is_noticed() {
         let folder = tempfile::tempdir().unwrap();
         assert!(CompiledPrograms::read(folder.path()).unwrap().is_empty());
         let mut all = CompiledPrograms::default();
-        for registers in 16..80 {
-            all.insert(of_registers(&format!("sparserl 6\nspmv f32\n{registers}\n"), registers));
+        for lanes in [1, 2, 4, 8, 16, 32] {
+            all.insert(of_registers(&text(lanes), 16 + lanes));
         }
         all.write(folder.path()).unwrap();
         assert_eq!(CompiledPrograms::read(folder.path()).unwrap(), all);
@@ -117,5 +114,22 @@ mod tests {
         fs::write(&path, "{}").unwrap();
         let error = CompiledPrograms::read(folder.path()).unwrap_err().to_string();
         assert!(error.contains(COMPILED), "{error}");
+    }
+
+    #[test]
+    fn programs_of_other_versions_are_read_as_those_of_today_or_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let today = text(8);
+        let older = of_registers(&today.replace("sparserl 6", "sparserl 3"), 24);
+        let mut unknown = of_registers(&text(16), 32);
+        unknown.grammar_hash = !unknown.grammar_hash;
+        let mut all = CompiledPrograms::default();
+        for compiled in [older, unknown, of_registers("sparserl 6\nspmv f32\nno program\n", 40)] {
+            all.insert(compiled);
+        }
+        all.write(folder.path()).unwrap();
+        let read = CompiledPrograms::read(folder.path()).unwrap();
+        let texts: Vec<&str> = read.iter().map(|compiled| compiled.program.as_str()).collect();
+        assert_eq!(texts, [today]);
     }
 }

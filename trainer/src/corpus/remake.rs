@@ -1,6 +1,9 @@
 //! Makes a matrix again that was measured before, in the type that it was measured in: recordings
 //! have recipes and no matrices.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
 use sparserl_core::matrix::{Csr, Scalar};
 use sparserl_core::task::Dtype;
 
@@ -45,4 +48,41 @@ impl Recipe {
         let family = || self.family().to_owned();
         matrix.cast().map_err(|_| RemakeError::Values { family: family(), dtype: T::DTYPE })
     }
+}
+
+/// Makes the matrices of some recipes again, in their order, as many at a time as there are cores:
+/// each is looked at, with its place among the recipes, and dropped. No other one is begun once
+/// `go_on` has said no, or one could not be made or looked at.
+///
+/// # Errors
+/// When a matrix cannot be made again, or looking at it fails: the first such error, when all that
+/// was begun has ended.
+pub fn remake_each<E: From<RemakeError> + Send>(
+    recipes: &[&Recipe],
+    real: &RealMatrices,
+    go_on: impl Fn() -> bool + Sync,
+    look: impl Fn(usize, &Csr<f64>) -> Result<(), E> + Sync,
+) -> Result<(), E> {
+    let next = AtomicUsize::new(0);
+    let one_after_the_other = || -> Result<(), E> {
+        while go_on() {
+            let place = next.fetch_add(1, Ordering::Relaxed);
+            let Some(recipe) = recipes.get(place) else { break };
+            look(place, &recipe.remake(real)?)?;
+        }
+        Ok(())
+    };
+    let work =
+        || one_after_the_other().inspect_err(|_| next.store(recipes.len(), Ordering::Relaxed));
+    // Threads of their own, not rayon's: a thread of its pool that waits within one matrix would
+    // begin another, and hold both.
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(recipes.len());
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let join = |thread: thread::ScopedJoinHandle<'_, _>| match thread.join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        threads.into_iter().map(join).collect::<Vec<_>>().into_iter().collect()
+    })
 }

@@ -2,7 +2,6 @@
 //! network is given of it, and dropped.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -18,7 +17,7 @@ use sparserl_onnx_models::speeds::REGIMES;
 use sparserl_onnx_models::terms::ProgramTerms;
 
 use super::{Dataset, DatasetCase, DatasetMatrix, DatasetProgram, DrawnPrograms};
-use crate::corpus::{RealMatrices, Recipe, RemakeError};
+use crate::corpus::{RealMatrices, Recipe, RemakeError, remake_each};
 use crate::measured::{MeasuredCase, MeasuredProgram};
 
 /// What is done is handed over to be written after so long: a lost process loses no more.
@@ -90,46 +89,29 @@ pub fn prepare<E: Send>(
         done: blocks.iter().flatten().count(),
     };
     observe(prepared(&blocks));
-    let (next, blocks) = (AtomicUsize::new(0), Mutex::new((blocks, Instant::now())));
-    let work = || -> Result<(), PrepareError<E>> {
-        while go_on()
-            && let Some(&number) = missing.get(next.fetch_add(1, Ordering::Relaxed))
-            && let Some(group) = groups.get(number)
-        {
-            let block = group
-                .prepare(real)
-                .inspect_err(|_| next.store(usize::MAX / 2, Ordering::Relaxed))?;
-            let mut done = blocks.lock().unwrap_or_else(PoisonError::into_inner);
-            let (blocks, saved) = &mut *done;
-            if let Some(place) = blocks.get_mut(number) {
-                *place = Some(block);
-            }
-            observe(prepared(blocks));
-            if saved.elapsed() > HAND_OVER_AFTER {
-                save(&joined(blocks)).map_err(PrepareError::Save)?;
-                *saved = Instant::now();
-            }
+    let recipes: Vec<&Recipe> = missing.iter().map(|&number| groups[number].recipe).collect();
+    let blocks = Mutex::new((blocks, Instant::now()));
+    let look = |place: usize, matrix: &Csr<f64>| -> Result<(), PrepareError<E>> {
+        let number = missing[place];
+        let block = groups[number].prepare(matrix)?;
+        let mut done = blocks.lock().unwrap_or_else(PoisonError::into_inner);
+        let (blocks, saved) = &mut *done;
+        blocks[number] = Some(block);
+        observe(prepared(blocks));
+        if saved.elapsed() > HAND_OVER_AFTER {
+            save(&joined(blocks)).map_err(PrepareError::Save)?;
+            *saved = Instant::now();
         }
         Ok(())
     };
-    // Threads of their own, not rayon's: a thread of its pool that waits within one matrix would
-    // begin another, and hold both.
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(missing.len());
-    let results: Vec<Result<(), PrepareError<E>>> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        let join = |thread: std::thread::ScopedJoinHandle<'_, _>| match thread.join() {
-            Ok(result) => result,
-            Err(panic) => std::panic::resume_unwind(panic),
-        };
-        threads.into_iter().map(join).collect()
-    });
+    let made = remake_each(&recipes, real, go_on, look);
     let (blocks, _) = blocks.into_inner().unwrap_or_else(PoisonError::into_inner);
     let (dataset, prepared) = (joined(&blocks), prepared(&blocks));
     // What is no longer asked for goes, too.
     if !missing.is_empty() || dataset.fingerprint() != before {
         save(&dataset).map_err(PrepareError::Save)?;
     }
-    results.into_iter().collect::<Result<(), _>>()?;
+    made?;
     Ok((dataset, prepared))
 }
 
@@ -189,10 +171,9 @@ impl Group<'_> {
         self.cases.len() == prepared.len() && self.cases.iter().zip(prepared).all(same)
     }
 
-    /// Makes the matrix and looks at it.
-    fn prepare<E>(&self, real: &RealMatrices) -> Result<Block, PrepareError<E>> {
-        let matrix = self.recipe.remake(real)?;
-        let double = stats(&matrix);
+    /// Looks at the matrix.
+    fn prepare<E>(&self, matrix: &Csr<f64>) -> Result<Block, PrepareError<E>> {
+        let double = stats(matrix);
         let positions = EmbeddingConfig::default().max_tokens;
         let described = DatasetMatrix {
             recipe: self.recipe.to_string(),
@@ -220,7 +201,7 @@ impl Group<'_> {
             match dtype {
                 Dtype::F64 => prepare_all(&double)?,
                 _ => with_scalar!(dtype, T => {
-                    prepare_all(&stats(&self.recipe.in_type::<T>(&matrix)?))?;
+                    prepare_all(&stats(&self.recipe.in_type::<T>(matrix)?))?;
                 }),
             }
         }
@@ -283,6 +264,7 @@ fn speeds(measured: &MeasuredProgram) -> [Option<f32>; REGIMES.len()] {
 mod tests {
     use std::convert::Infallible;
     use std::path::Path;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use sparserl_core::decode::PolicyInput;
     use sparserl_core::matrix::f16;

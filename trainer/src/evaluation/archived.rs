@@ -1,16 +1,13 @@
 //! The results of all cases of an evaluation in one file, from which its table can be made again:
 //! a line of JSON for each case, compressed.
 
-use std::io::{self, BufReader, Write as _};
+use std::io;
 use std::path::Path;
 
-use flate2::Compression;
-use flate2::read::MultiGzDecoder;
-use flate2::write::GzEncoder;
 use sparserl_core::regular_file;
 
 use super::{CaseResult, ResultError};
-use crate::whole_file::write_whole;
+use crate::whole_file::{read_json_lines, write_json_lines};
 
 /// What the file is called in a folder of recordings.
 pub const ARCHIVED: &str = "cases.json.gz";
@@ -20,14 +17,7 @@ pub const ARCHIVED: &str = "cases.json.gz";
 /// # Errors
 /// When it cannot be written.
 pub fn archive_cases(cases: &[CaseResult], path: &Path) -> io::Result<()> {
-    write_whole(path, |file| {
-        let mut encoder = GzEncoder::new(file, Compression::best());
-        for case in cases {
-            serde_json::to_writer(&mut encoder, case)?;
-            writeln!(encoder)?;
-        }
-        encoder.finish().map(|_| ())
-    })
+    write_json_lines(path, cases)
 }
 
 /// The results of cases in a file that [`archive_cases`] wrote.
@@ -37,9 +27,7 @@ pub fn archive_cases(cases: &[CaseResult], path: &Path) -> io::Result<()> {
 pub fn read_archived(path: &Path) -> Result<Vec<CaseResult>, ResultError> {
     let failed = |source| ResultError::Read { path: path.to_owned(), source };
     let file = regular_file::open(path).map_err(failed)?;
-    let text = BufReader::new(MultiGzDecoder::new(BufReader::new(file)));
-    let cases = serde_json::Deserializer::from_reader(text).into_iter();
-    let cases: Result<Vec<CaseResult>, serde_json::Error> = cases.collect();
+    let cases = read_json_lines(file);
     cases.map_err(|source| ResultError::Damaged { path: path.to_owned(), source })
 }
 

@@ -49,8 +49,8 @@ pub enum ReadBackError {
 }
 
 /// The network that a policy was exported from, its parameters as near as half precision came.
-/// Those of heads that only training needs (speeds within reach, validity, terms, resources) are as of a
-/// network that has learned nothing.
+/// Those of heads that only training needs (speeds within reach, validity, terms, resources) are as
+/// of a network that has learned nothing.
 ///
 /// # Errors
 /// When the files are not as [`export`](super::export) writes them.

@@ -40,8 +40,8 @@ pub(super) struct Heads<B: Backend> {
     validity: Linear<B>,
     critic: Mlp<B>,
     terms: Linear<B>,
-    resources: Linear<B>,
     speeds: Vec<SpeedHead<B>>,
+    resources: Linear<B>,
 }
 
 /// A member of the ensemble: what has to be added to the cost model's prediction.
@@ -67,8 +67,8 @@ impl<B: Backend> Heads<B> {
             validity: linear(width, 1, device),
             critic: Mlp::new(width, width, 1, device),
             terms: linear(width, TERMS, device),
-            resources: linear(width, RESOURCES, device),
             speeds: (0..ENSEMBLE).map(speed).collect(),
+            resources: linear(width, RESOURCES, device),
         }
     }
 

@@ -331,6 +331,7 @@ fn learning_makes_every_loss_fall() {
     for (before, after) in [
         (before.imitation, after.imitation),
         (before.terms, after.terms),
+        (before.resources, after.resources),
         (before.reach, after.reach),
         (before.validity, after.validity),
         (before.speed, after.speed),
@@ -356,6 +357,7 @@ fn what_has_no_weight_is_not_learned_from() {
     for (a, b) in [
         (a.total, b.total),
         (a.imitation, b.imitation),
+        (a.resources, b.resources),
         (a.validity, b.validity),
         (a.ranking, b.ranking),
     ] {

@@ -11,6 +11,8 @@ use sparserl_gpu::store::recording::Recordings;
 use sparserl_onnx_models::terms::ProgramTerms;
 
 use super::*;
+use crate::compiled::CompiledPrograms;
+use crate::compiled::tests::of_registers;
 use crate::configuration::Stage;
 use crate::corpus::{RealMatrices, Recipe, Role, Split};
 use crate::dataset::{Dataset, prepare};
@@ -206,6 +208,32 @@ fn what_diverges_ends_in_one_line_and_is_not_kept() {
     let validation_cases = 0;
     let one = StageConfig { steps: 1, learning_rate: 1e40, validation_cases, ..config };
     assert!(!refused(&one, "last").join(CHECKPOINT).exists());
+}
+
+#[test]
+fn rows_have_what_their_programs_were_compiled_to() {
+    let config = config(1);
+    let without = Sampler::new(dataset(), Stage::Pretrain, &config).unwrap().batch(0);
+    assert!(without.rows.iter().all(|row| row.resources.is_none()));
+    // As if each program took as many registers as it has tokens.
+    let mut compiled = CompiledPrograms::default();
+    for case in &dataset().cases {
+        let programs = case.programs.iter().filter_map(|known| known.program(case.task));
+        for program in programs {
+            let registers = program.tokens().len() as u32;
+            compiled.insert(of_registers(&program.to_string(), registers));
+        }
+    }
+    let told = dataset().clone().with_resources(&compiled);
+    assert_eq!(told.compiled_programs(), told.programs());
+    let batch = Sampler::new(&told, Stage::Pretrain, &config).unwrap().batch(0);
+    for (row, without) in batch.rows.iter().zip(&without.rows) {
+        // Nobody compiles what is drawn.
+        assert_eq!(row.resources.is_some(), row.terms.is_some());
+        let registers = row.resources.map(|resources| resources[0] * 64.0);
+        assert!(registers.is_none_or(|registers| registers == row.tokens.len() as f32));
+        assert_eq!(&crate::network::Row { resources: None, ..row.clone() }, without);
+    }
 }
 
 #[test]

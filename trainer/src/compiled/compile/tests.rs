@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::super::tests::of_registers;
 use super::*;
@@ -12,30 +13,45 @@ use crate::stages::tests::measured;
 fn fake(
     source: &CudaSource,
     architecture: Architecture,
-) -> Result<Result<(MachineCode, u64), String>, Infallible> {
+) -> Result<Result<Code, String>, Infallible> {
     if source.text.contains("BLOCK = 256;") {
         return Ok(Err("no room".to_owned()));
     }
     let lines = source.text.lines().count() as u32;
     let machine_code = MachineCode { architecture, ..of_registers("", lines).machine_code };
-    Ok(Ok((machine_code, source.text.len() as u64)))
+    Ok(Ok(Code { machine_code, cubin_bytes: source.text.len() as u64 }))
 }
 
+fn with_known(folders: &[Vec<MeasuredCase>], mut known: Vec<CompiledPrograms>) -> Vec<Folder> {
+    known.resize_with(folders.len(), CompiledPrograms::default);
+    let folder = |(cases, compiled): (&Vec<MeasuredCase>, CompiledPrograms)| Folder {
+        cases: cases.clone(),
+        compiled,
+    };
+    folders.iter().zip(known).map(folder).collect()
+}
+
+/// What is compiled, how far it came, and how many sources were.
 fn run(
     folders: &[Vec<MeasuredCase>],
     known: Vec<CompiledPrograms>,
     most: usize,
     go_on: impl Fn() -> bool + Sync,
 ) -> (Vec<CompiledPrograms>, Compiling, usize) {
-    let asked = AtomicUsize::new(0);
+    let (asked, saved) = (AtomicUsize::new(0), Mutex::new(known.clone()));
+    let all = with_known(folders, known);
     let counted = |source: &CudaSource, architecture| {
         asked.fetch_add(1, Ordering::Relaxed);
         fake(source, architecture)
     };
-    let save = |_: &[CompiledPrograms]| Ok::<(), Infallible>(());
+    let save = |known: &[CompiledPrograms]| {
+        *saved.lock().unwrap() = known.to_vec();
+        Ok::<(), Infallible>(())
+    };
     let real = RealMatrices::none();
-    let (known, compiling) =
-        compile(folders, known, most, &real, counted, go_on, |_| {}, save).unwrap();
+    let (known, compiling) = compile(all, most, &real, counted, go_on, |_| {}, save).unwrap();
+    // All of it was handed over, interrupted or not.
+    assert_eq!(saved.into_inner().unwrap(), known);
     (known, compiling, asked.into_inner())
 }
 
@@ -95,7 +111,44 @@ fn what_is_known_is_not_compiled_again_and_an_interrupted_run_goes_on() {
     let (rest, compiling, asked) = run(&folders, part, 60, || true);
     assert_eq!(rest, whole);
     assert_eq!(asked, 60 - interrupted.compiled);
-    // What was refused may be a compiler's fault of yesterday.
+    // Of what was refused nothing is kept: another compiler may have time for it.
     let (_, again, asked) = run(&folders, whole, 60, || true);
     assert_eq!((again, asked), (compiling, compiling.refused));
+}
+
+#[test]
+fn nothing_is_begun_any_more_when_the_compiler_or_the_disk_fails() {
+    let folders = folders();
+    let real = RealMatrices::none();
+    let asked = AtomicUsize::new(0);
+    let broken = |_: &CudaSource, _: Architecture| {
+        asked.fetch_add(1, Ordering::Relaxed);
+        Err::<Result<Code, String>, _>("broken")
+    };
+    let save = |_: &[CompiledPrograms]| Ok::<(), Infallible>(());
+    let failed = compile(with_known(&folders, vec![]), 200, &real, broken, || true, |_| {}, save);
+    assert!(matches!(failed, Err(CompileError::Compiler("broken"))));
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    assert!(asked.into_inner() <= threads);
+    let full = |_: &[CompiledPrograms]| Err("full");
+    let failed = compile(with_known(&folders, vec![]), 20, &real, fake, || true, |_| {}, full);
+    assert!(matches!(failed, Err(CompileError::Save("full"))));
+}
+
+#[test]
+fn programs_of_as_many_cases_are_taken_from_all_tasks() {
+    let mut folders = folders();
+    // Each program once.
+    let mut seen = BTreeSet::new();
+    for case in folders.iter_mut().flatten() {
+        case.programs.retain(|known| seen.insert(known.program.to_string()));
+    }
+    let tasks = |programs: &mut dyn Iterator<Item = String>| -> BTreeSet<String> {
+        programs.map(|text| text.lines().nth(1).unwrap().to_owned()).collect()
+    };
+    let asked = most_frequent(&folders, 60);
+    assert_eq!(asked.len(), 60);
+    let all = tasks(&mut seen.into_iter());
+    assert!(all.len() > 1);
+    assert_eq!(tasks(&mut asked.into_iter().map(|(text, _)| text)), all);
 }
