@@ -83,7 +83,8 @@ where
     }
 }
 
-/// What became of the programs of one case, which is known from now on.
+/// What became of the programs of one case, which is known from now on; nothing of a case in which
+/// nothing can be verified.
 fn measure<E: Evaluator, K>(
     judge: &mut Judge<E>,
     known: &mut Known,
@@ -92,8 +93,12 @@ fn measure<E: Evaluator, K>(
 ) -> Result<(), MeasuringError<E::Error, K>> {
     let Work { case, asked, made } = work;
     let subject = cases.subject(case)?;
-    let evaluation =
-        with_subject!(subject, subject => judge.judge(subject, (case.task, asked), made)?);
+    let judged = with_subject!(subject, subject => judge.judge(subject, (case.task, asked), made));
+    let evaluation = match judged {
+        // Nothing becomes known of a case in which nothing can be verified; others go on.
+        Err(CollectError::Evaluator { source, .. }) if E::is_unverifiable(&source) => return Ok(()),
+        judged => judged?,
+    };
     let mut compared = AgainstReference::new(case.task).map_err(CollectError::from)?;
     let compare = |(program, outcome): (&Program, &Outcome)| {
         let speeds = compared.next(program, outcome);

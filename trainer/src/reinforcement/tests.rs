@@ -271,9 +271,8 @@ fn every_program_is_measured_once_and_recorded() {
         let program = |&place: &usize| case.programs[place].program(case.task).unwrap();
         Request { case, programs: places.iter().map(program).collect() }
     };
-    let measure = |known: Known, mortal: bool, requests: &[Request<'_>]| {
+    let measure_by = |fake: Fake, known: Known, requests: &[Request<'_>]| {
         let recorder = Recorder::append_to(&folder).unwrap();
-        let fake = Fake { mortal, ..Fake::default() };
         let two = NonZeroUsize::new(2).unwrap();
         let mut outcomes =
             MeasuredOutcomes::new((fake, FakeCompiler), (recorder, context()), known, two);
@@ -284,6 +283,9 @@ fn every_program_is_measured_once_and_recorded() {
         assert_eq!(outcomes.measured(), measured);
         outcomes.keep().unwrap();
         Ok::<_, String>((first, measured))
+    };
+    let measure = |known: Known, mortal: bool, requests: &[Request<'_>]| {
+        measure_by(Fake { mortal, ..Fake::default() }, known, requests)
     };
     let requests = [of_case(0, &[1, 2, 1, 3]), of_case(4, &[5, 6]), of_case(5, &[])];
     let (found, count) = measure(Known::default(), false, &requests).unwrap();
@@ -304,6 +306,10 @@ fn every_program_is_measured_once_and_recorded() {
     let many: Vec<Request<'_>> = (0..9).map(|number| of_case(number, &[1])).collect();
     let error = measure(Known::default(), true, &many).unwrap_err();
     assert!(error.starts_with("spm") && error.ends_with(": lost"), "{error}");
+    // Of cases in which nothing can be verified nothing becomes known, and it goes on.
+    let unverifiable = Fake { too_large: Some(Dtype::F32), ..Fake::default() };
+    let (found, count) = measure_by(unverifiable, Known::default(), &requests).unwrap();
+    assert_eq!((found, count), (vec![vec![None; 4], vec![None; 2], vec![]], 0));
 }
 
 #[test]
