@@ -19,8 +19,8 @@ use tempfile::TempDir;
 /// The tests in C that need neither a GPU nor a driver, each a program.
 const TESTS: [&str; 3] = ["plans", "misuse", "epilogue"];
 /// Those that need a driver.
-const DRIVER_TESTS: [&str; 6] =
-    ["on_driver", "matrices", "dense", "workspace", "waiting", "shared"];
+const DRIVER_TESTS: [&str; 7] =
+    ["on_driver", "fused", "matrices", "dense", "workspace", "waiting", "shared"];
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();

@@ -420,94 +420,6 @@ static void from_device(void) {
   device_free(values);
 }
 
-static void fused(void) {
-  const size_t bytes = (size_t)g.csr.rows * sizeof(double);
-  double *x = device_memory(bytes);
-  const struct {
-    const double *lower, *upper;
-  } user = {x, x};
-  double *z = device_memory(bytes);
-  sparserl_options *options = NULL;
-  sparserl_plan *plan = NULL;
-  OK(sparserl_options_create(&options));
-  set_text(options, SPARSERL_OPTION_EPILOGUE, "clamp");
-  set_calls(options, 0);
-  OK(sparserl_plan_create(context, matrix, options, &plan));
-  FAILS(sparserl_execute(plan, stream, &one, x, &one, z, z), SPARSERL_NULL_POINTER, "user is NULL");
-  OK(sparserl_execute_op(plan, 0, stream, &one, x, &one, z, z, &user));
-  OK(sparserl_execute_op(plan, 0, stream, &one, x, &zero, NULL, z, &user));
-  /* What the user block points to is looked at as vectors are. */
-  const long launches = driver_launches();
-  const double host = 0;
-  const struct {
-    const double *lower, *upper;
-  } wrong[] = {{x, NULL}, {&host, x}, {x, x + 1}, {(const double *)((const char *)x + 4), x}};
-  FAILS(sparserl_execute_op(plan, 0, stream, &one, x, &one, z, z, &wrong[0]), SPARSERL_NULL_POINTER,
-        "user.upper is NULL");
-  FAILS(sparserl_execute_op(plan, 0, stream, &one, x, &one, z, z, &wrong[1]), SPARSERL_INVALID_ARGUMENT,
-        "user.lower is no pointer to device memory");
-  FAILS(sparserl_execute_op(plan, 0, stream, &one, x, &one, z, z, &wrong[2]), SPARSERL_INVALID_ARGUMENT,
-        "user.upper: 3200 bytes are needed, and 3192 are left");
-  FAILS(sparserl_execute_op(plan, 0, stream, &one, x, &one, z, z, &wrong[3]), SPARSERL_INVALID_ARGUMENT,
-        "user.lower is not aligned to 8 bytes");
-  REQUIRE(driver_launches() == launches);
-  OK(sparserl_plan_destroy(plan));
-  OK(sparserl_options_destroy(options));
-  device_free(x);
-  device_free(z);
-}
-
-/* Each side is given the user block of its own epilogue, in the kernel that is there at once, in the better one, and
- * in those of a file. */
-static void fused_by_side(const char *folder) {
-  const size_t bytes = (size_t)g.csr.rows * sizeof(double);
-  double *x = device_memory(bytes), *z = device_memory(bytes), *bias = device_memory(bytes);
-  const double *const user[] = {bias};
-  const double *const none[] = {NULL};
-  sparserl_options *options = NULL;
-  sparserl_plan *plan = NULL, *loaded = NULL;
-  char path[4096];
-  snprintf(path, sizeof path, "%s/sides.plan", folder);
-  for (int32_t with = SPARSERL_OP_NONE; with <= SPARSERL_OP_TRANSPOSE; ++with) {
-    OK(sparserl_options_create(&options));
-    set_int(options, SPARSERL_OPTION_TRANSPOSE_TOO, 1);
-    set_int(options, SPARSERL_OPTION_MEASURE, 0);
-    set_calls(options, 100000000);
-    set_text(options, SPARSERL_OPTION_EPILOGUE, with ? "relu" : "bias");
-    set_text(options, SPARSERL_OPTION_TRANSPOSED_EPILOGUE, with ? "bias" : "none");
-    OK(sparserl_plan_create(context, matrix, options, &plan));
-    for (int kernels = 0; kernels < 3; ++kernels) {
-      if (kernels == 1) OK(sparserl_plan_wait(plan));
-      if (kernels == 2) {
-        OK(sparserl_plan_save(plan, path));
-        OK(sparserl_plan_load(context, matrix, path, &loaded));
-      }
-      sparserl_plan *const asked = kernels == 2 ? loaded : plan;
-      for (int has_old = 0; has_old < 2; ++has_old) {
-        const double *beta = has_old ? &one : &zero;
-        OK(sparserl_execute_op(asked, with, stream, &one, x, beta, z, z, user));
-        REQUIRE(driver_launched_with(bias, 1) == 1);
-        FAILS(sparserl_execute_op(asked, with, stream, &one, x, beta, z, z, NULL), SPARSERL_NULL_POINTER,
-              "user is NULL");
-        FAILS(sparserl_execute_op(asked, with, stream, &one, x, beta, z, z, none), SPARSERL_NULL_POINTER,
-              "user.bias is NULL");
-        /* The other one has nothing to be given. */
-        OK(sparserl_execute_op(asked, !with, stream, &one, x, beta, z, z, NULL));
-        OK(sparserl_execute_op(asked, !with, stream, &one, x, beta, z, z, user));
-        REQUIRE(driver_launched_with(bias, 1) == 0);
-      }
-    }
-    for (int32_t op = SPARSERL_OP_NONE; op <= SPARSERL_OP_TRANSPOSE; ++op)
-      REQUIRE(text_has(plan, op, SPARSERL_TEXT_WHY, "chosen by the cost model"));
-    OK(sparserl_plan_destroy(loaded));
-    OK(sparserl_plan_destroy(plan));
-    OK(sparserl_options_destroy(options));
-  }
-  device_free(x);
-  device_free(z);
-  device_free(bias);
-}
-
 /* Single precision: numbers of half the size. */
 static void single(void) {
   const size_t rows = (size_t)g.csr.rows, nnz = (size_t)g.csr.nnz;
@@ -627,8 +539,6 @@ int main(int count, char **arguments) {
   predicted();
   panels_and_bins(arguments[1]);
   from_device();
-  fused();
-  fused_by_side(arguments[1]);
   single();
   exhausted();
   threads();
