@@ -69,7 +69,7 @@ pub struct Variant {
     /// It is trained on so many matrices only: on a part of those of a larger number.
     #[serde(default)]
     pub matrices: Option<usize>,
-    /// Whether it learns what the compiler says of programs, where the whole training does.
+    /// Whether it learns to guess resource usage, where the whole training does.
     #[serde(default = "yes")]
     pub resources: bool,
 }

@@ -412,10 +412,7 @@ where
         let (answer, answered) = sync_channel(1);
         let subject = subject.clone();
         self.say(Message::Judge(Box::new(move |judge: &mut Judge<E>| {
-            let evaluation = match judge.judge(&subject, (task, &asked), &made) {
-                Err(CollectError::Evaluator { source, .. }) if E::is_unverifiable(&source) => None,
-                judged => Some(judged?),
-            };
+            let evaluation = judge.judge(&subject, (task, &asked), &made)?;
             // Who asked waits for it, unless the run is over.
             drop(answer.send(evaluation));
             Ok(())

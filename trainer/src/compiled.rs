@@ -1,4 +1,5 @@
-//! What the compiler says of measured programs: their registers and spills, and how large they are.
+//! The resource usage of measured programs, as the compiler reports it: registers, spills, shared
+//! memory, and the size of the cubin.
 //!
 //! ```text
 //! recordings ─► MeasuredCase ─► compile (each program, for its smallest matrix) ─► compiled.json.gz
@@ -20,13 +21,14 @@ use sparserl_core::target::Architecture;
 use sparserl_emulator::code::WARP;
 use sparserl_emulator::occupancy::blocks_by_registers;
 
-pub use compile::{Code, CompileError, Compiling, Folder, compile};
+pub use compile::{Code, CompileError, Compiling, RecordedCases, compile};
 pub use file::{COMPILED, CompiledFileError};
 
 /// Numbers that a network is to guess of a compiled program: see [`CompiledProgram::resources`].
 pub const RESOURCES: usize = 5;
 
-/// Warps that a multiprocessor of a data centre's GPU holds at once; others hold 32 or 48.
+/// Warps that a multiprocessor holds at once, of compute capability 7.0, 8.0, 9.0 and 10.0; others
+/// hold 32 or 48, and are compared with these all the same.
 const MOST_WARPS: f32 = 64.0;
 
 /// A program, and what it was compiled to.
@@ -36,7 +38,7 @@ pub struct CompiledProgram {
     pub program: String,
     /// Hash of the grammar of then, which changes with the kernels of a layout.
     pub grammar_hash: u64,
-    /// What the compiler says of it.
+    /// What the compiler reports of it.
     #[serde(flatten)]
     pub machine_code: MachineCode,
     /// Bytes of the cubin.

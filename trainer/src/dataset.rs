@@ -94,7 +94,7 @@ pub struct DatasetProgram {
     pub speeds: [Option<f32>; REGIMES.len()],
     /// Its [`ProgramTerms`](sparserl_onnx_models::terms::ProgramTerms).
     pub terms: [f32; TERMS],
-    /// What the compiler says of it, if it was compiled: its
+    /// Its resource usage, if it was compiled: its
     /// [`resources`](crate::compiled::CompiledProgram::resources).
     pub resources: Option<[f32; RESOURCES]>,
 }
@@ -137,7 +137,7 @@ impl Dataset {
         self.matrices.iter().map(|matrix| Ok(split.role(&matrix.recipe()?))).collect()
     }
 
-    /// This dataset with what the compiler says of the programs, as far as they were compiled.
+    /// This dataset with the resource usage of the programs, as far as they were compiled.
     #[must_use]
     pub fn with_resources(mut self, compiled: &CompiledPrograms) -> Self {
         self.cases.par_iter_mut().for_each(|case| {
@@ -168,7 +168,7 @@ impl Dataset {
         self.cases.iter().map(|case| case.programs.len()).sum()
     }
 
-    /// Number of programs of which is known what they were compiled to.
+    /// Number of programs whose resource usage is known.
     #[must_use]
     pub fn compiled_programs(&self) -> usize {
         let programs = self.cases.iter().flat_map(|case| &case.programs);

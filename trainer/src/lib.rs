@@ -6,8 +6,8 @@
 //! ```
 //!
 //! [`corpus`] draws recipes of matrices, [`proposals`] the programs that are measured on each,
-//! [`collect`] measures and records them, [`measured`] is what recordings say and [`compiled`] what
-//! the compiler says of their programs, [`shards`] divides the work among processes, and
+//! [`collect`] measures and records them, [`measured`] is what recordings say and [`compiled`] the
+//! resource usage of their programs, [`shards`] divides the work among processes, and
 //! [`configuration`] says how much of it there is. A [`dataset`] has
 //! what is learned from recordings, [`fit_cost`] fits the cost model to them, [`network`] is what
 //! learns, [`stages`] train it, [`reinforcement`] improves it by what becomes of its own programs,

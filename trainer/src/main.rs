@@ -47,12 +47,13 @@ enum Command {
     ///
     /// Started again, it goes on where it stopped.
     Train(Train),
-    /// Compile measured programs, and keep beside their recordings what the compiler says of them:
-    /// registers, spills, bytes.
+    /// Compile measured programs, and keep their resource usage beside their recordings: registers,
+    /// spills, shared memory, size of the cubin.
     ///
     /// A program is compiled once, for the smallest matrix that it was measured on; no GPU has to
-    /// be there. What is compiled before `prepare` or `train` is learned. One process at a time
-    /// uses all cores; started again, it goes on where it stopped, or to more programs.
+    /// be there. What is compiled before `prepare` or `train` is learned. Run one process at a time
+    /// on a folder: a second would overwrite what the first has written. Started again, it goes on
+    /// where it stopped, or to more programs.
     Compile(Compile),
     /// Make a dataset of recordings: all that is trained on, so that no matrix is made again.
     ///

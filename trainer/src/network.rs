@@ -194,7 +194,7 @@ impl<B: Backend> Network<B> {
         self.heads.guess_terms(last)
     }
 
-    /// Guesses of what the compiler says of finished programs: `[cases, programs, RESOURCES]`, of
+    /// Guesses of the resource usage of finished programs: `[cases, programs, RESOURCES]`, of
     /// `last` as [`Network::speeds`] takes it.
     #[must_use]
     pub fn guess_resources(&self, last: Tensor<B, 3>) -> Tensor<B, 3> {

@@ -40,7 +40,8 @@ impl<E: Evaluator> Judge<E> {
         Self { evaluator, recorder, context, collected: Collected::default() }
     }
 
-    /// Judges and records programs of a task, whose kernels are made.
+    /// Judges and records programs of a task, whose kernels are made; `None` where nothing can be
+    /// verified for the matrix and task.
     ///
     /// # Errors
     /// When the evaluator itself fails, or recordings cannot be written.
@@ -49,17 +50,22 @@ impl<E: Evaluator> Judge<E> {
         subject: &Subject<T>,
         (task, programs): (Task, &[Program]),
         made: &Made<E::Code>,
-    ) -> Result<Evaluation, CollectError<E::Error, K>> {
+    ) -> Result<Option<Evaluation>, CollectError<E::Error, K>> {
         let matrix = subject.matrix.view();
-        let evaluation = made.judge(matrix, &mut self.evaluator).map_err(|source| {
-            CollectError::Evaluator { matrix: subject.identity.name.clone(), task, source }
-        })?;
+        let evaluation = match made.judge(matrix, &mut self.evaluator) {
+            Ok(evaluation) => evaluation,
+            Err(source) if E::is_unverifiable(&source) => return Ok(None),
+            Err(source) => {
+                let matrix = subject.identity.name.clone();
+                return Err(CollectError::Evaluator { matrix, task, source });
+            }
+        };
         self.context.value_source = subject.value_source;
         self.recorder.record::<T>(&subject.identity, programs, &evaluation, &self.context)?;
         self.collected.programs += programs.len() as u64;
         let right = evaluation.outcomes.iter().filter(|outcome| outcome.is_right());
         self.collected.right += right.count() as u64;
-        Ok(evaluation)
+        Ok(Some(evaluation))
     }
 }
 

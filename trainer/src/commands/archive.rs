@@ -17,7 +17,7 @@ pub(crate) struct Archive {
     /// beside the recordings, in `cases.json.gz`, of which `table` makes the table again.
     #[arg(long, value_name = "FOLDER")]
     results: Option<PathBuf>,
-    /// Folder that they are added to, and what their programs were compiled to.
+    /// Folder that they are added to, and the resource usage of their programs.
     #[arg(short, long)]
     output: PathBuf,
 }

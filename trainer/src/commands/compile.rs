@@ -1,4 +1,4 @@
-//! `compile`: has the compiler say what measured programs need of a GPU. None has to be there.
+//! `compile`: compiles measured programs for their resource usage. No GPU has to be there.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +15,7 @@ use sparserl_gpu::compile::CubinCompiler;
 use sparserl_gpu::compile::pool::PoolCompileError;
 use sparserl_gpu::evaluator::compile_pool;
 use sparserl_gpu::isolate::ServerCommand;
-use sparserl_trainer::compiled::{Code, CompiledPrograms, Compiling, Folder, compile};
+use sparserl_trainer::compiled::{Code, CompiledPrograms, Compiling, RecordedCases, compile};
 use sparserl_trainer::measured::MeasuredCase;
 
 use super::measuring::SERVE;
@@ -29,8 +29,7 @@ pub(crate) struct Compile {
     /// Folders of recordings, each once.
     #[arg(required = true)]
     recordings: Vec<PathBuf>,
-    /// Compile so many programs, those that were measured in most cases: a matrix, a task and a
-    /// GPU.
+    /// Compile so many programs, those that were measured on most matrices and GPUs.
     #[arg(long, value_name = "PROGRAMS", default_value = "20000")]
     most: NonZeroUsize,
     /// Folder of the real matrices that were collected on, with their `MANIFEST.tsv`.
@@ -44,7 +43,7 @@ impl Compile {
         let (mut folders, mut places) = (Vec::new(), BTreeSet::new());
         for folder in &self.recordings {
             let cases = MeasuredCase::all(&read_recordings(folder)?)?;
-            folders.push(Folder { cases, compiled: CompiledPrograms::read(folder)? });
+            folders.push(RecordedCases { cases, compiled: CompiledPrograms::read(folder)? });
             // What is written for one of two names would be lost by what is written for the other.
             let place = fs::canonicalize(folder).with_context(|| folder.display().to_string())?;
             anyhow::ensure!(places.insert(place), "`{}` is named twice", folder.display());

@@ -1,4 +1,4 @@
-//! `prepare`: makes a dataset of recordings, and of what their programs were compiled to.
+//! `prepare`: makes a dataset of recordings, and of the resource usage of their programs.
 
 use std::path::PathBuf;
 

@@ -1,8 +1,7 @@
 //! Compiles the programs of recordings that were measured most often.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,7 +11,7 @@ use sparserl_core::language::{Program, grammar_hash};
 use sparserl_core::matrix::{Csr, Scalar};
 use sparserl_core::outcome::Tier;
 use sparserl_core::plan::MachineCode;
-use sparserl_core::target::Architecture;
+use sparserl_core::target::{Architecture, Target};
 use sparserl_core::task::Dtype;
 use sparserl_core::with_scalar;
 
@@ -42,7 +41,7 @@ pub enum CompileError<E, S> {
 /// What a source was compiled to.
 #[derive(Clone, Debug)]
 pub struct Code {
-    /// What the compiler says of it.
+    /// What the compiler reports of it.
     pub machine_code: MachineCode,
     /// Bytes of the cubin.
     pub cubin_bytes: u64,
@@ -60,9 +59,9 @@ pub struct Compiling {
     pub refused: usize,
 }
 
-/// What is known of a folder of recordings.
+/// What a folder of recordings has.
 #[derive(Clone, Debug)]
-pub struct Folder {
+pub struct RecordedCases {
     /// What was measured.
     pub cases: Vec<MeasuredCase>,
     /// What is compiled of it.
@@ -76,8 +75,8 @@ struct Smallest<'c> {
     case: &'c MeasuredCase,
     /// Place of its recordings among all.
     folder: usize,
-    /// Cases in which it was measured.
-    cases: usize,
+    /// Recipes and GPUs of the cases in which it was measured, in whatever folders.
+    cases: BTreeSet<(String, Target)>,
 }
 
 /// Programs for one matrix in one type.
@@ -89,15 +88,16 @@ struct Group<'c> {
 
 /// Compiles the `most` programs that were measured in most cases of some folders of recordings,
 /// each for the smallest matrix that it was measured on, and returns what is compiled of each
-/// folder. Programs that any folder has are not compiled again, and a new one is added to the
-/// folder of its smallest matrix. `compile`, which several threads call at once, says why a source
-/// is refused, if it is. `save` is given what is compiled of each folder when a minute has gone
-/// since, and at the end, also when `go_on` has said no, as far as there is anything new.
+/// folder. A case that several folders have counts once. Programs that any folder has are not
+/// compiled again, and a new one is added to the folder of its smallest matrix. `compile`, which
+/// several threads call at once, says why a source is refused, if it is. `save` is given what is
+/// compiled of each folder when a minute has gone since, and at the end, also when `go_on` has said
+/// no, as far as there is anything new.
 ///
 /// # Errors
 /// When a matrix cannot be made again, or `compile` or `save` fails.
 pub fn compile<E: Send, S: Send>(
-    folders: Vec<Folder>,
+    folders: Vec<RecordedCases>,
     most: usize,
     real: &RealMatrices,
     compile: impl Fn(&CudaSource, Architecture) -> Result<Result<Code, String>, E> + Sync,
@@ -177,20 +177,16 @@ fn most_frequent(folders: &[Vec<MeasuredCase>], most: usize) -> Vec<(String, Sma
     for (folder, cases) in folders.iter().enumerate() {
         for case in cases {
             let architecture = case.target.architecture;
+            let measured_on = (case.recipe.to_string(), case.target);
             let compiled = case.programs.iter().filter(|known| known.tier > Tier::NotCompiled);
             for program in compiled.map(|known| &known.program) {
-                let this = Smallest { program, architecture, case, folder, cases: 1 };
-                match all.entry((program.to_string(), architecture)) {
-                    Entry::Vacant(place) => drop(place.insert(this)),
-                    Entry::Occupied(mut known) => {
-                        let known = known.get_mut();
-                        let cases = known.cases + 1;
-                        if case.nnz < known.case.nnz {
-                            *known = this;
-                        }
-                        known.cases = cases;
-                    }
+                let new =
+                    || Smallest { program, architecture, case, folder, cases: BTreeSet::new() };
+                let known = all.entry((program.to_string(), architecture)).or_insert_with(new);
+                if case.nnz < known.case.nnz {
+                    *known = Smallest { cases: std::mem::take(&mut known.cases), ..new() };
                 }
+                known.cases.insert(measured_on.clone());
             }
         }
     }
@@ -198,7 +194,7 @@ fn most_frequent(folders: &[Vec<MeasuredCase>], most: usize) -> Vec<(String, Sma
         all.into_iter().map(|((text, _), one)| (text, one)).collect();
     // Of programs of as many cases no task, block or layout comes first.
     let any_order = |text: &str| *blake3::hash(text.as_bytes()).as_bytes();
-    all.sort_by_cached_key(|(text, one)| (Reverse(one.cases), any_order(text)));
+    all.sort_by_cached_key(|(text, one)| (Reverse(one.cases.len()), any_order(text)));
     all.truncate(most);
     all
 }

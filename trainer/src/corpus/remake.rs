@@ -55,8 +55,8 @@ impl Recipe {
 /// `go_on` has said no, or one could not be made or looked at.
 ///
 /// # Errors
-/// When a matrix cannot be made again, or looking at it fails: the first such error, when all that
-/// was begun has ended.
+/// When a matrix cannot be made again, or looking at it fails: one such error, when all that was
+/// begun has ended.
 pub fn remake_each<E: From<RemakeError> + Send>(
     recipes: &[&Recipe],
     real: &RealMatrices,
@@ -85,4 +85,42 @@ pub fn remake_each<E: From<RemakeError> + Send>(
         };
         threads.into_iter().map(join).collect::<Vec<_>>().into_iter().collect()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    #[test]
+    fn each_is_looked_at_once_and_nothing_is_begun_after_a_failure_or_a_no() {
+        let real = RealMatrices::none();
+        let recipe: Recipe = crate::stages::tests::measured()[0].recipe.clone();
+        let recipes: Vec<&Recipe> = std::iter::repeat_n(&recipe, 200).collect();
+        let looked = |go_on: &(dyn Fn(usize) -> bool + Sync), fails: usize| {
+            let places = Mutex::new(Vec::new());
+            let so_far = || places.lock().unwrap().len();
+            let look = |place: usize, matrix: &Csr<f64>| {
+                places.lock().unwrap().push((place, matrix.nnz()));
+                let failed = RemakeError::Values { family: "any".to_owned(), dtype: Dtype::F16 };
+                if place == fails { Err(failed) } else { Ok(()) }
+            };
+            let ended = remake_each(&recipes, &real, || go_on(so_far()), look);
+            let mut places = places.into_inner().unwrap();
+            places.sort_unstable();
+            (ended, places)
+        };
+        let (ended, all) = looked(&|_| true, usize::MAX);
+        ended.unwrap();
+        assert!(all.iter().enumerate().all(|(i, (place, nnz))| i == *place && *nnz == all[0].1));
+        assert_eq!(all.len(), recipes.len());
+        let (ended, some) = looked(&|_| true, 3);
+        assert!(matches!(ended, Err(RemakeError::Values { .. })));
+        // What was under way when it failed has ended, too.
+        assert!(some.len() < 100, "{}", some.len());
+        let (ended, some) = looked(&|so_far| so_far < 5, usize::MAX);
+        ended.unwrap();
+        assert!((5..100).contains(&some.len()), "{}", some.len());
+    }
 }

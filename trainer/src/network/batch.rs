@@ -102,7 +102,7 @@ pub struct Row {
     pub imitate: f32,
     /// Its terms.
     pub terms: Option<[f32; TERMS]>,
-    /// What the compiler says of it: see
+    /// Its resource usage: see
     /// [`CompiledProgram::resources`](crate::compiled::CompiledProgram::resources).
     pub resources: Option<[f32; RESOURCES]>,
     /// Its relative speeds, which need the terms.

@@ -22,7 +22,7 @@ pub struct LossWeights {
     pub imitation: f64,
     /// Huber loss of guessed terms.
     pub terms: f64,
-    /// Huber loss of what the compiler says of a program, guessed.
+    /// Huber loss of guessed resource usage.
     pub resources: f64,
     /// Huber loss of the speed within reach.
     pub reach: f64,
@@ -67,7 +67,7 @@ pub struct Losses {
     pub imitation: f32,
     /// Loss of the guessed terms.
     pub terms: f32,
-    /// Loss of the guessed resources.
+    /// Loss of the guessed resource usage.
     pub resources: f32,
     /// Loss of the speed within reach.
     pub reach: f32,

@@ -93,12 +93,9 @@ fn measure<E: Evaluator, K>(
 ) -> Result<(), MeasuringError<E::Error, K>> {
     let Work { case, asked, made } = work;
     let subject = cases.subject(case)?;
-    let judged = with_subject!(subject, subject => judge.judge(subject, (case.task, asked), made));
-    let evaluation = match judged {
-        // Nothing becomes known of a case in which nothing can be verified; others go on.
-        Err(CollectError::Evaluator { source, .. }) if E::is_unverifiable(&source) => return Ok(()),
-        judged => judged?,
-    };
+    let evaluation =
+        with_subject!(subject, subject => judge.judge(subject, (case.task, asked), made)?);
+    let Some(evaluation) = evaluation else { return Ok(()) };
     let mut compared = AgainstReference::new(case.task).map_err(CollectError::from)?;
     let compare = |(program, outcome): (&Program, &Outcome)| {
         let speeds = compared.next(program, outcome);

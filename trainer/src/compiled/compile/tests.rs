@@ -22,9 +22,12 @@ fn fake(
     Ok(Ok(Code { machine_code, cubin_bytes: source.text.len() as u64 }))
 }
 
-fn with_known(folders: &[Vec<MeasuredCase>], mut known: Vec<CompiledPrograms>) -> Vec<Folder> {
+fn with_known(
+    folders: &[Vec<MeasuredCase>],
+    mut known: Vec<CompiledPrograms>,
+) -> Vec<RecordedCases> {
     known.resize_with(folders.len(), CompiledPrograms::default);
-    let folder = |(cases, compiled): (&Vec<MeasuredCase>, CompiledPrograms)| Folder {
+    let folder = |(cases, compiled): (&Vec<MeasuredCase>, CompiledPrograms)| RecordedCases {
         cases: cases.clone(),
         compiled,
     };
@@ -117,22 +120,29 @@ fn what_is_known_is_not_compiled_again_and_an_interrupted_run_goes_on() {
 }
 
 #[test]
-fn nothing_is_begun_any_more_when_the_compiler_or_the_disk_fails() {
+fn a_broken_compiler_and_a_full_disk_are_reported() {
     let folders = folders();
     let real = RealMatrices::none();
-    let asked = AtomicUsize::new(0);
-    let broken = |_: &CudaSource, _: Architecture| {
-        asked.fetch_add(1, Ordering::Relaxed);
-        Err::<Result<Code, String>, _>("broken")
-    };
+    let broken = |_: &CudaSource, _: Architecture| Err::<Result<Code, String>, _>("broken");
     let save = |_: &[CompiledPrograms]| Ok::<(), Infallible>(());
-    let failed = compile(with_known(&folders, vec![]), 200, &real, broken, || true, |_| {}, save);
+    let all = with_known(&folders, vec![]);
+    let failed = compile(all.clone(), 200, &real, broken, || true, |_| {}, save);
     assert!(matches!(failed, Err(CompileError::Compiler("broken"))));
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    assert!(asked.into_inner() <= threads);
     let full = |_: &[CompiledPrograms]| Err("full");
-    let failed = compile(with_known(&folders, vec![]), 20, &real, fake, || true, |_| {}, full);
+    let failed = compile(all, 20, &real, fake, || true, |_| {}, full);
     assert!(matches!(failed, Err(CompileError::Save("full"))));
+}
+
+#[test]
+fn a_case_that_two_folders_have_counts_once() {
+    let folders = folders();
+    let twice = vec![folders[0].clone(), folders[0].clone()];
+    let once = vec![folders[0].clone()];
+    let counts = |folders: &[Vec<MeasuredCase>]| -> Vec<(String, usize)> {
+        let all = most_frequent(folders, 30);
+        all.into_iter().map(|(text, one)| (text, one.cases.len())).collect()
+    };
+    assert_eq!(counts(&twice), counts(&once));
 }
 
 #[test]
