@@ -11,9 +11,11 @@ use sparserl_core::decode::is_offered;
 use sparserl_core::language::{Mask, Program, layouts_changed_since};
 use sparserl_core::outcome::Outcome;
 use sparserl_core::structure::MatrixStats;
+use sparserl_core::target::Architecture;
 use sparserl_core::with_scalar;
 use sparserl_gpu::store::fingerprint::fingerprint;
 use sparserl_gpu::store::recording::{Recording, Recordings};
+use sparserl_trainer::compiled::CompiledPrograms;
 use sparserl_trainer::configuration::{Collection, read};
 use sparserl_trainer::corpus::{RealMatrices, Recipe};
 use sparserl_trainer::proposals::reference;
@@ -73,6 +75,32 @@ fn check(recording: &Recording) {
             assert!(matches!(outcome, Outcome::Measured(_)), "{text}: {outcome}");
         }
     });
+}
+
+#[test]
+fn compiled_programs_are_among_those_recorded_beside_them() {
+    let mut all = 0;
+    for folder in collections() {
+        let compiled = CompiledPrograms::read(&folder).unwrap();
+        let lines = compiled.len();
+        all += lines;
+        let mut missing: BTreeSet<(String, Architecture)> = compiled
+            .iter()
+            .map(|known| (known.program.clone(), known.machine_code.architecture))
+            .collect();
+        for recording in &Recordings::read(&folder).unwrap() {
+            if missing.is_empty() {
+                break;
+            }
+            let architecture = recording.context.device.target.architecture;
+            for text in &recording.programs {
+                let program = Program::parse(text).unwrap().to_string();
+                missing.remove(&(program, architecture));
+            }
+        }
+        assert_eq!(missing.len(), 0, "of {lines} in {}: {:?}", folder.display(), missing.first());
+    }
+    assert!(all > 10_000, "{all}");
 }
 
 #[test]
