@@ -21,6 +21,8 @@ use sparserl_core::target::Architecture;
 use sparserl_emulator::code::WARP;
 use sparserl_emulator::occupancy::blocks_by_registers;
 
+use crate::measured::has_layout_among;
+
 pub use compile::{Code, CompileError, Compiling, RecordedCases, compile};
 pub use file::{COMPILED, CompiledFileError};
 
@@ -81,7 +83,7 @@ impl CompiledProgram {
     fn of_today(self) -> Option<Self> {
         let program = Program::parse(&self.program).ok()?;
         let changed = layouts_changed_since(self.grammar_hash)?;
-        let holds = !program.parts().iter().any(|part| changed.contains(&part.layout.word()));
+        let holds = !has_layout_among(&program, changed);
         holds.then(|| Self { program: program.to_string(), ..self })
     }
 }
@@ -101,10 +103,6 @@ impl CompiledPrograms {
     /// What a program was compiled to, if it was.
     #[must_use]
     pub fn of(&self, program: &Program, architecture: Architecture) -> Option<&CompiledProgram> {
-        // Most datasets have programs of which nothing was compiled.
-        if self.is_empty() {
-            return None;
-        }
         self.programs.get(&(program.to_string(), architecture))
     }
 

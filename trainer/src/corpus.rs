@@ -42,6 +42,7 @@ pub use pattern::{Base, Pattern, Step};
 pub use real::{RealError, RealMatrices, RealMatrix};
 pub use recipe::{BuildError, Recipe, RecipeError};
 pub use recipes::Recipes;
+pub(crate) use remake::Findings;
 pub use remake::{RemakeError, remake_each};
 pub use size::Size;
 pub use split::{Role, Split, VALIDATION};

@@ -140,16 +140,7 @@ impl Dataset {
     /// This dataset with the resource usage of the programs, as far as they were compiled.
     #[must_use]
     pub fn with_resources(mut self, compiled: &CompiledPrograms) -> Self {
-        self.cases.par_iter_mut().for_each(|case| {
-            let (task, architecture) = (case.task, case.target.architecture);
-            for known in &mut case.programs {
-                let program = known.program(task);
-                known.resources = program.and_then(|program| {
-                    let compiled = compiled.of(&program, architecture)?;
-                    Some(compiled.resources(program.block.threads()))
-                });
-            }
-        });
+        self.cases.par_iter_mut().for_each(|case| case.tell(compiled));
         self
     }
 
@@ -197,6 +188,19 @@ impl DatasetMatrix {
 }
 
 impl DatasetCase {
+    /// Has its programs know their resource usage, as far as they were compiled.
+    fn tell(&mut self, compiled: &CompiledPrograms) {
+        let (task, architecture) = (self.task, self.target.architecture);
+        for known in &mut self.programs {
+            // Nothing is to be looked for among none.
+            let program = if compiled.is_empty() { None } else { known.program(task) };
+            known.resources = program.and_then(|program| {
+                let compiled = compiled.of(&program, architecture)?;
+                Some(compiled.resources(program.block.threads()))
+            });
+        }
+    }
+
     /// The tokens of some of its programs.
     pub(crate) fn tokens_of<'p>(
         &self,

@@ -168,8 +168,7 @@ impl MeasuredCase {
             let program = Program::parse(text).map_err(failed)?;
             let [cold, warm] = compared.next(&program, outcome);
             let warm = warm.filter(|_| !is_too_fast(recording, &program));
-            let holds = !program.parts().iter().any(|part| changed.contains(&part.layout.word()));
-            if !holds {
+            if has_layout_among(&program, changed) {
                 continue;
             }
             let known = self.programs.iter_mut().find(|known| known.program == program);
@@ -182,6 +181,11 @@ impl MeasuredCase {
         }
         Ok(())
     }
+}
+
+/// Whether a part of the program has one of these layouts, as those whose kernels have changed.
+pub(crate) fn has_layout_among(program: &Program, layouts: &[Word]) -> bool {
+    program.parts().iter().any(|part| layouts.contains(&part.layout.word()))
 }
 
 /// Whether a recorded chain of the program was too fast, because its arrays were in the cache

@@ -49,6 +49,7 @@ impl Prepare {
         let prepared = prepare(
             &cases,
             known,
+            &compiled,
             &real,
             || !interruption.was_asked_for(),
             |prepared| {
@@ -58,11 +59,6 @@ impl Prepare {
         );
         drop(display);
         let (dataset, prepared) = prepared?;
-        let before = dataset.fingerprint();
-        let dataset = dataset.with_resources(&compiled);
-        if dataset.fingerprint() != before {
-            dataset.write(&self.output)?;
-        }
         say(&format!(
             "{} of {} matrices, {} cases, {} programs, {} of these compiled, in `{}`",
             prepared.done,

@@ -2,8 +2,6 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
 use sparserl_core::codegen::CudaSource;
 use sparserl_core::kernel::Kernel;
@@ -16,11 +14,9 @@ use sparserl_core::task::Dtype;
 use sparserl_core::with_scalar;
 
 use super::{CompiledProgram, CompiledPrograms};
-use crate::corpus::{RealMatrices, Recipe, RemakeError, remake_each};
+use crate::corpus::{Findings, RealMatrices, Recipe, RemakeError, remake_each};
 use crate::measured::MeasuredCase;
 
-/// What is done is handed over to be written after so long.
-const HAND_OVER_AFTER: Duration = Duration::from_secs(60);
 /// Programs that one thread compiles for a matrix; others take the next ones of it.
 const AT_ONCE: usize = 32;
 
@@ -116,23 +112,22 @@ pub fn compile<E: Send, S: Send>(
     let before = Compiling { programs, compiled: programs - missing.len(), refused: 0 };
     observe(before);
     let groups = groups(missing);
-    let done = Mutex::new((known, before, Instant::now()));
+    let findings = Findings::new((known, before));
+    let save_news = |(known, compiling): &(Vec<CompiledPrograms>, Compiling)| -> Result<(), S> {
+        if compiling.compiled > before.compiled { save(known) } else { Ok(()) }
+    };
     let add = |folder: usize, found: Option<CompiledProgram>| -> Result<(), S> {
-        let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-        let (known, compiling, saved) = &mut *done;
-        match (found, known.get_mut(folder)) {
-            (Some(found), Some(known)) => {
-                compiling.compiled += 1;
-                known.insert(found);
+        let add = |(known, compiling): &mut (Vec<CompiledPrograms>, Compiling)| {
+            match (found, known.get_mut(folder)) {
+                (Some(found), Some(known)) => {
+                    compiling.compiled += 1;
+                    known.insert(found);
+                }
+                _ => compiling.refused += 1,
             }
-            _ => compiling.refused += 1,
-        }
-        observe(*compiling);
-        if saved.elapsed() > HAND_OVER_AFTER && compiling.compiled > before.compiled {
-            save(known)?;
-            *saved = Instant::now();
-        }
-        Ok(())
+            observe(*compiling);
+        };
+        findings.add(add, save_news)
     };
     let recipes: Vec<&Recipe> = groups.iter().map(|group| group.recipe).collect();
     let look = |place: usize, matrix: &Csr<f64>| -> Result<(), CompileError<E, S>> {
@@ -147,12 +142,10 @@ pub fn compile<E: Send, S: Send>(
         Ok(())
     };
     let made = remake_each(&recipes, real, &go_on, look);
-    let (known, compiling, _) = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if compiling.compiled > before.compiled {
-        save(&known).map_err(CompileError::Save)?;
-    }
+    let found = findings.into_inner();
+    save_news(&found).map_err(CompileError::Save)?;
     made?;
-    Ok((known, compiling))
+    Ok(found)
 }
 
 /// What a program is compiled to for a matrix; `None` where there is no kernel of it.

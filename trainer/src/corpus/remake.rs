@@ -2,12 +2,17 @@
 //! have recipes and no matrices.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use sparserl_core::matrix::{Csr, Scalar};
 use sparserl_core::task::Dtype;
 
 use super::{BuildError, RealMatrices, Recipe};
+
+/// What is found is handed over to be written after so long: a lost process loses no more.
+const HAND_OVER_AFTER: Duration = Duration::from_secs(60);
 
 /// A matrix that was measured cannot be made again.
 #[derive(Debug, thiserror::Error)]
@@ -87,10 +92,42 @@ pub fn remake_each<E: From<RemakeError> + Send>(
     })
 }
 
+/// What threads find by looking at matrices, all of them together.
+pub(crate) struct Findings<T>(Mutex<(T, Instant)>);
+
+impl<T> Findings<T> {
+    /// What is known before anything is looked at.
+    pub(crate) fn new(known: T) -> Self {
+        Self(Mutex::new((known, Instant::now())))
+    }
+
+    /// Adds what one thread has found; `save` is given all of it when a minute has gone since.
+    ///
+    /// # Errors
+    /// When `save` fails.
+    pub(crate) fn add<E>(
+        &self,
+        add: impl FnOnce(&mut T),
+        save: impl FnOnce(&T) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut locked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (findings, saved) = &mut *locked;
+        add(findings);
+        if saved.elapsed() > HAND_OVER_AFTER {
+            save(findings)?;
+            *saved = Instant::now();
+        }
+        Ok(())
+    }
+
+    /// All of it.
+    pub(crate) fn into_inner(self) -> T {
+        self.0.into_inner().unwrap_or_else(PoisonError::into_inner).0
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
-
     use super::*;
 
     #[test]

@@ -2,8 +2,7 @@
 //! network is given of it, and dropped.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
 use sparserl_core::decode::{is_offered, random_walk};
 use sparserl_core::language::{Mask, Program, TextError};
@@ -17,11 +16,10 @@ use sparserl_onnx_models::speeds::REGIMES;
 use sparserl_onnx_models::terms::ProgramTerms;
 
 use super::{Dataset, DatasetCase, DatasetMatrix, DatasetProgram, DrawnPrograms};
-use crate::corpus::{RealMatrices, Recipe, RemakeError, remake_each};
+use crate::compiled::CompiledPrograms;
+use crate::corpus::{Findings, RealMatrices, Recipe, RemakeError, remake_each};
 use crate::measured::{MeasuredCase, MeasuredProgram};
 
-/// What is done is handed over to be written after so long: a lost process loses no more.
-const HAND_OVER_AFTER: Duration = Duration::from_secs(60);
 /// Programs of either kind that are drawn for a case.
 const DRAWN: usize = 16;
 /// Attempts at each of them.
@@ -61,14 +59,15 @@ type Block = (DatasetMatrix, Vec<DatasetCase>);
 
 /// The dataset of some measured cases, in their order. What `known` has of a matrix stays when all
 /// its cases are as they were measured; other matrices are made, several at a time, and dropped as
-/// soon as they are looked at. `save` is given what is done about every minute and at the end, also
-/// when `go_on` has said no.
+/// soon as they are looked at. All programs have the resource usage that is `compiled` of them.
+/// `save` is given what is done about every minute and at the end, also when `go_on` has said no.
 ///
 /// # Errors
 /// When a matrix cannot be made again, or `save` fails.
 pub fn prepare<E: Send>(
     cases: &[MeasuredCase],
     known: Dataset,
+    compiled: &CompiledPrograms,
     real: &RealMatrices,
     go_on: impl Fn() -> bool + Sync,
     observe: impl Fn(Prepared) + Sync,
@@ -76,7 +75,7 @@ pub fn prepare<E: Send>(
 ) -> Result<(Dataset, Prepared), PrepareError<E>> {
     let groups = groups(cases);
     let before = known.fingerprint();
-    let mut known = blocks(known);
+    let mut known = blocks(known.with_resources(compiled));
     let mut blocks: Vec<Option<Block>> = Vec::new();
     for group in &groups {
         let block = known.remove(&group.recipe.to_string());
@@ -90,22 +89,19 @@ pub fn prepare<E: Send>(
     };
     observe(prepared(&blocks));
     let recipes: Vec<&Recipe> = missing.iter().map(|&number| groups[number].recipe).collect();
-    let blocks = Mutex::new((blocks, Instant::now()));
+    let findings = Findings::new(blocks);
     let look = |place: usize, matrix: &Csr<f64>| -> Result<(), PrepareError<E>> {
         let number = missing[place];
-        let block = groups[number].prepare(matrix)?;
-        let mut done = blocks.lock().unwrap_or_else(PoisonError::into_inner);
-        let (blocks, saved) = &mut *done;
-        blocks[number] = Some(block);
-        observe(prepared(blocks));
-        if saved.elapsed() > HAND_OVER_AFTER {
-            save(&joined(blocks)).map_err(PrepareError::Save)?;
-            *saved = Instant::now();
-        }
-        Ok(())
+        let mut block = groups[number].prepare(matrix)?;
+        block.1.iter_mut().for_each(|case| case.tell(compiled));
+        let add = |blocks: &mut Vec<Option<Block>>| {
+            blocks[number] = Some(block);
+            observe(prepared(blocks));
+        };
+        findings.add(add, |blocks| save(&joined(blocks))).map_err(PrepareError::Save)
     };
     let made = remake_each(&recipes, real, go_on, look);
-    let (blocks, _) = blocks.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let blocks = findings.into_inner();
     let (dataset, prepared) = (joined(&blocks), prepared(&blocks));
     // What is no longer asked for goes, too.
     if !missing.is_empty() || dataset.fingerprint() != before {
@@ -273,7 +269,6 @@ mod tests {
     use sparserl_onnx_models::inputs::Inputs;
 
     use super::super::DatasetError;
-    use crate::compiled::CompiledPrograms;
     use crate::compiled::tests::of_registers;
     use sparserl_core::language::Token;
 
@@ -296,13 +291,22 @@ mod tests {
     }
 
     fn prepare_all(cases: &[MeasuredCase], known: Dataset) -> (Dataset, usize) {
+        prepare_compiled(cases, known, &CompiledPrograms::default())
+    }
+
+    fn prepare_compiled(
+        cases: &[MeasuredCase],
+        known: Dataset,
+        compiled: &CompiledPrograms,
+    ) -> (Dataset, usize) {
         let saved = AtomicUsize::new(0);
         let save = |_: &Dataset| {
             saved.fetch_add(1, Ordering::Relaxed);
             Ok::<(), Infallible>(())
         };
         let real = RealMatrices::none();
-        let (dataset, prepared) = prepare(cases, known, &real, || true, |_| {}, save).unwrap();
+        let (dataset, prepared) =
+            prepare(cases, known, compiled, &real, || true, |_| {}, save).unwrap();
         assert_eq!(prepared.done, prepared.matrices);
         (dataset, saved.into_inner())
     }
@@ -382,9 +386,13 @@ mod tests {
         }
         assert!(times > 0);
         assert_ne!(told.fingerprint(), dataset.fingerprint());
-        // Nothing is made anew for it, and what is no longer known of a program goes.
-        assert_eq!(prepare_all(&cases, told.clone()), (told.clone(), 0));
-        assert_eq!(told.with_resources(&CompiledPrograms::default()), dataset);
+        assert_eq!(told.clone().with_resources(&CompiledPrograms::default()), dataset);
+        // So it is prepared at once, and written once.
+        assert_eq!(prepare_compiled(&cases, Dataset::empty(), &all), (told.clone(), 1));
+        // What was compiled since is added, and what is no longer known of a program goes.
+        assert_eq!(prepare_compiled(&cases, dataset.clone(), &all), (told.clone(), 1));
+        assert_eq!(prepare_compiled(&cases, told.clone(), &all), (told.clone(), 0));
+        assert_eq!(prepare_all(&cases, told), (dataset, 1));
     }
 
     #[test]
@@ -404,11 +412,12 @@ mod tests {
         assert_eq!(prepare_all(&cases[3..], whole.clone()), (part, 1));
         // Interrupted after two matrices, the second run has the same in the end.
         let asked = AtomicUsize::new(0);
+        let none = CompiledPrograms::default();
         let go_on = || asked.fetch_add(1, Ordering::Relaxed) < 2;
         let save = |_: &Dataset| Ok::<(), Infallible>(());
         let real = RealMatrices::none();
         let (part, prepared) =
-            prepare(&cases, Dataset::empty(), &real, go_on, |_| {}, save).unwrap();
+            prepare(&cases, Dataset::empty(), &none, &real, go_on, |_| {}, save).unwrap();
         assert_eq!((prepared.done, part.matrices.len()), (2, 2));
         assert_eq!(prepare_all(&cases, part).0, whole);
     }

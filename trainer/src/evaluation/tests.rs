@@ -18,6 +18,7 @@ use sparserl_onnx_models::signature::Signature;
 
 use super::*;
 use crate::collect::{Experiment as _, Stopped};
+use crate::compiled::CompiledPrograms;
 use crate::configuration::Contests;
 use crate::corpus::{RealMatrices, Recipe, Role, Split};
 use crate::dataset::{Dataset, prepare};
@@ -35,8 +36,8 @@ fn dataset() -> &'static Dataset {
         recordings.retain(|recording| recording.matrix.nnz < 1_500);
         let cases = MeasuredCase::all(&recordings).unwrap();
         let save = |_: &Dataset| Ok::<(), Infallible>(());
-        let real = RealMatrices::none();
-        prepare(&cases, Dataset::empty(), &real, || true, |_| {}, save).unwrap().0
+        let (real, none) = (RealMatrices::none(), CompiledPrograms::default());
+        prepare(&cases, Dataset::empty(), &none, &real, || true, |_| {}, save).unwrap().0
     })
 }
 

@@ -40,8 +40,8 @@ pub(crate) fn dataset() -> &'static Dataset {
     DATASET.get_or_init(|| {
         let cases = measured();
         let save = |_: &Dataset| Ok::<(), Infallible>(());
-        let real = RealMatrices::none();
-        prepare(&cases, Dataset::empty(), &real, || true, |_| {}, save).unwrap().0
+        let (real, none) = (RealMatrices::none(), CompiledPrograms::default());
+        prepare(&cases, Dataset::empty(), &none, &real, || true, |_| {}, save).unwrap().0
     })
 }
 
