@@ -153,6 +153,17 @@ def ell(part):
             yield position, part.column(position, slot), slot
 
 
+def cvse(part):
+    height, offsets = part.fields["rows"], part["group_offsets"]
+    for position in range(part.rows):
+        unit = position // height
+        begin, end = offsets[unit], offsets[unit + 1]
+        for vector in range(begin - begin % 4, end - end % 4 - begin % 4):
+            slot = vector * height + position % height
+            if part.is_entry(slot):
+                yield position, part.column(unit, vector), slot
+
+
 def binned(part):
     # Slots are stored by segments of column panels, and their products by bins of rows.
     of_sum = part.sum_bytes
@@ -173,7 +184,7 @@ def binned(part):
 
 
 LAYOUTS = {"csr": csr, "sell": sell, "dia": dia, "bcsr": bcsr, "merge": merge, "chunk": chunk, "ell": ell,
-           "binned": binned}
+           "binned": binned, "cvse": cvse}
 
 
 def entries(plan, packed):

@@ -74,6 +74,11 @@ fn storage(program: &Program, part: &Part) -> String {
             let blocks = format!("dense blocks of {side} × {side}{by}");
             (blocks, "row of blocks", if is_vector { "row" } else { "row of blocks" }, 1)
         }
+        Layout::Cvse(cvse) => {
+            let rows = cvse.rows();
+            let groups = format!("groups of {rows} rows, stored column by column (CVSE)");
+            (groups, "group of rows", "group of rows", 1)
+        }
         Layout::Merge(merge) => {
             let who = if is_vector { "thread" } else { "group of threads" };
             let items = merge.items();
@@ -126,9 +131,13 @@ fn phrase(name: &str, value: Token, (unit, shared): (&str, &str), at_once: u32) 
         ("lanes", Token::Word(Word::Block)) => format!("a block of threads for each {shared}"),
         ("lanes", Token::Number(1)) => format!("a thread for each {shared}"),
         ("lanes", Token::Number(lanes)) => format!("{lanes} threads for each {shared}"),
+        ("rows", _) if unit == "group of rows" => return None,
         ("rows", Token::Number(1)) => "a row for each thread".to_owned(),
         ("rows", Token::Number(rows)) => format!("{rows} rows for each thread"),
         ("unroll", Token::Number(steps)) => match (unit, steps * at_once) {
+            ("group of rows", vectors) if vectors > 1 => {
+                format!("{vectors} column vectors in flight")
+            }
             (_, 1) => "one after the other".to_owned(),
             ("diagonal", diagonals) => format!("{diagonals} diagonals in flight"),
             (_, entries) => format!("{entries} entries in flight"),

@@ -326,7 +326,7 @@ mod tests {
 
     fn program(lanes: u32) -> String {
         format!(
-            "sparserl 6\nspmv f32\nblock 256\nkeep csr index=u32 values=plain cache=cached \
+            "sparserl 7\nspmv f32\nblock 256\nkeep csr index=u32 values=plain cache=cached \
              vector=1 lanes={lanes} unroll=1\n"
         )
     }

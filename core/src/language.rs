@@ -18,6 +18,7 @@
 //!          | chunk E INDEX VALUES CACHE VECTOR LANES UNROLL
 //!          | ell INDEX VALUES CACHE VECTOR LANES UNROLL
 //!          | binned S VALUES CACHE VECTOR LANES UNROLL
+//!          | cvse R INDEX VALUES CACHE VECTOR LANES UNROLL
 //! VECTOR  := V | P V                       V columns per thread, in panels of P columns
 //! ```
 //!
@@ -46,7 +47,7 @@ pub use hash::{grammar_hash, layouts_changed_since, vocabulary_hash};
 pub use text::TextError;
 
 /// Version of the language; raised whenever a program's text, tokens or meaning change.
-pub const LANGUAGE_VERSION: u32 = 6;
+pub const LANGUAGE_VERSION: u32 = 7;
 
 /// The oldest version whose programs are still read, with the meaning that they had.
 pub const OLDEST_VERSION: u32 = 2;

@@ -318,37 +318,37 @@ fn programs_of_version_2_mean_what_they_meant() {
     let old = "sparserl 2\nspmv f32\nblock 128\nsplit-length threshold=8\n  keep dia values=plain \
                cache=cached vector=1 unroll=2\n  keep csr index=u16 values=plain cache=cached \
                vector=1 lanes=4 unroll=1\n";
-    let new = old.replace("sparserl 2", "sparserl 6").replace("unroll=2", "rows=1 unroll=2");
+    let new = old.replace("sparserl 2", "sparserl 7").replace("unroll=2", "rows=1 unroll=2");
     assert_eq!(Program::parse(old), Program::parse(&new));
     assert_eq!(Program::parse(old).unwrap().to_string(), new);
-    let mixed = old.replace("sparserl 2", "sparserl 6");
+    let mixed = old.replace("sparserl 2", "sparserl 7");
     let error = Program::parse(&mixed).unwrap_err().to_string();
     assert!(error.contains("expected `rows=…`"), "{error}");
 }
 
 #[test]
 fn version_task_and_block_may_share_a_line() {
-    let spread = "sparserl 6\nspmm 32 f32\nblock 256\nkeep csr index=u16 values=plain cache=cached \
+    let spread = "sparserl 7\nspmm 32 f32\nblock 256\nkeep csr index=u16 values=plain cache=cached \
                   vector=1 lanes=4 unroll=1\n";
     let program = Program::parse(spread).unwrap();
     for joined in [
-        "sparserl 6 spmm 32 f32 block 256 # so many\nkeep",
-        "sparserl 6\nspmm 32 f32 block\n256 keep",
+        "sparserl 7 spmm 32 f32 block 256 # so many\nkeep",
+        "sparserl 7\nspmm 32 f32 block\n256 keep",
     ] {
-        let joined = spread.replace("sparserl 6\nspmm 32 f32\nblock 256\nkeep", joined);
+        let joined = spread.replace("sparserl 7\nspmm 32 f32\nblock 256\nkeep", joined);
         assert_eq!(Program::parse(&joined), Ok(program.clone()), "{joined}");
     }
     let error = |text: &str| Program::parse(text).unwrap_err().to_string();
-    assert!(error("sparserl 1 spmv f32").contains("line 1: expected `sparserl 6`"));
-    assert!(error("sparserl 6 spmv f13 block 64").contains("found `spmv f13`"));
-    assert!(error("sparserl 6\n\nspmv f32\nkeep").contains("line 4: expected `block THREADS`"));
+    assert!(error("sparserl 1 spmv f32").contains("line 1: expected `sparserl 7`"));
+    assert!(error("sparserl 7 spmv f13 block 64").contains("found `spmv f13`"));
+    assert!(error("sparserl 7\n\nspmv f32\nkeep").contains("line 4: expected `block THREADS`"));
 }
 
 #[test]
 fn panels_are_written_where_they_are() {
     let text = |fields: &str, columns: u32| {
         format!(
-            "sparserl 6\nspmm {columns} f32\nblock 256\nkeep csr index=u16 values=plain \
+            "sparserl 7\nspmm {columns} f32\nblock 256\nkeep csr index=u16 values=plain \
              cache=cached {fields} lanes=4 unroll=1\n"
         )
     };

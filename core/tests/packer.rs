@@ -100,7 +100,7 @@ proptest! {
 }
 
 /// Of each layout two parts that differ in all that only threads care about.
-const MAPPINGS: [[&str; 2]; 7] = [
+const MAPPINGS: [[&str; 2]; 8] = [
     [
         "keep csr index=u16 values=plain cache=cached vector=1 lanes=4 unroll=1",
         "keep csr index=u16 values=plain cache=streamed vector=2 lanes=block unroll=4",
@@ -128,6 +128,10 @@ const MAPPINGS: [[&str; 2]; 7] = [
     [
         "keep ell index=u16 values=plain cache=cached vector=1 lanes=1 unroll=1",
         "keep ell index=u16 values=plain cache=streamed vector=2 lanes=4 unroll=2",
+    ],
+    [
+        "keep cvse rows=2 index=u16 values=plain cache=cached vector=1 lanes=1 unroll=1",
+        "keep cvse rows=2 index=u16 values=plain cache=streamed vector=2 lanes=4 unroll=8",
     ],
 ];
 

@@ -335,7 +335,7 @@ fn a_kernel_that_is_wrong_beside_its_special_one_does_not_come_out() {
 
 #[test]
 fn a_kernel_for_the_sizes_of_a_matrix_is_launched_for_no_other() {
-    let program = "sparserl 6\nspmv f64\nblock 128\nkeep csr index=u16 values=plain cache=cached \
+    let program = "sparserl 7\nspmv f64\nblock 128\nkeep csr index=u16 values=plain cache=cached \
                    vector=1 lanes=2 unroll=1\n";
     let program = Program::parse(program).unwrap();
     let packed = |rows| pack(generate::stencil5(rows, 30).view(), &program).unwrap();

@@ -136,7 +136,7 @@ mod tests {
         assert!(matrix.nnz() > 1_000);
         for task in ["spmv bf16", "spmm 8 bf16"] {
             let layout = "keep csr index=u32 values=plain cache=cached vector=1 lanes=4 unroll=1";
-            let text = format!("sparserl 6\n{task} variable\nblock 128\n{layout}\n");
+            let text = format!("sparserl 7\n{task} variable\nblock 128\n{layout}\n");
             let packed = pack(matrix.view(), &Program::parse(&text).unwrap()).unwrap();
             let found = packed_entries(matrix.view(), &packed).unwrap();
             let expected: Vec<u64> = (0..matrix.nnz() as u64).collect();
@@ -159,9 +159,10 @@ mod tests {
             "keep chunk entries=32 index=u16 values=plain cache=cached vector=1 lanes=2 unroll=1",
             "keep ell index=u16 values=plain cache=cached vector=1 lanes=2 unroll=1",
             "keep binned shared=1 values=plain cache=cached vector=1 lanes=2 unroll=1",
+            "keep cvse rows=2 index=u16 values=plain cache=cached vector=1 lanes=2 unroll=4",
         ];
         for layout in layouts {
-            let text = format!("sparserl 6\nspmv f64 variable\nblock 128\n{layout}\n");
+            let text = format!("sparserl 7\nspmv f64 variable\nblock 128\n{layout}\n");
             let program = Program::parse(&text).unwrap();
             let packed = pack(matrix.view(), &program).unwrap();
             let mut seen = vec![0; matrix.nnz()];

@@ -132,7 +132,7 @@ mod tests {
             count,
         };
         let text = "keep csr index=u32 values=plain cache=cached vector=1 lanes=4 unroll=2";
-        let text = format!("sparserl 6\nspmv f64\nblock 128\n{text}\n");
+        let text = format!("sparserl 7\nspmv f64\nblock 128\n{text}\n");
         let chosen = [Choice { program: Program::parse(&text).unwrap(), score: -0.1 }];
         let mut times = 0;
         let mut fetch = |case: &Case<'_>| {
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(remembered.find(&case("c", 4)), Some(Vec::new()));
         let path = folder.path().join("choices").join(case("a", 4).name());
         let entry = fs::read_to_string(&path).unwrap();
-        let damages = [&entry[1..], &entry.replace("f64", "f32"), "[]x", "[[\"sparserl 6\", 1.0]]"];
+        let damages = [&entry[1..], &entry.replace("f64", "f32"), "[]x", "[[\"sparserl 7\", 1.0]]"];
         for (damage, times) in damages.into_iter().zip(5..) {
             fs::write(&path, damage).unwrap();
             assert_eq!(fetch(&case("a", 4)), times, "{damage}");

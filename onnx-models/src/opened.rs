@@ -15,7 +15,7 @@ use crate::policy::OnnxPolicy;
 use crate::speeds::MemberSpeeds;
 
 /// Raised when the cost model's choice for some matrix changes.
-pub const COST_VERSION: &str = "7";
+pub const COST_VERSION: &str = "8";
 
 /// A policy as it is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]

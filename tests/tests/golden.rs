@@ -69,7 +69,7 @@ fn kernels_of_one_layout_are_short() {
                     _ => format!(" index={index}"),
                 };
                 let text = format!(
-                    "sparserl 6\n{task} {precision}\nblock 256\n{layout}{index} values={values} \
+                    "sparserl 7\n{task} {precision}\nblock 256\n{layout}{index} values={values} \
                      cache=streamed vector={vector} {mapping}",
                 );
                 let text = text.replace("LANES", lanes).replace("UNROLL", unroll);

@@ -69,7 +69,7 @@ const SYNTAX: [&str; 10] = [
 ];
 
 /// All modules of the layouts, likewise.
-const LAYOUT: [&str; 20] = [
+const LAYOUT: [&str; 21] = [
     "array",
     "mapping",
     "call",
@@ -82,6 +82,7 @@ const LAYOUT: [&str; 20] = [
     "binned",
     "chunk",
     "csr",
+    "cvse",
     "dia",
     "ell",
     "merge",

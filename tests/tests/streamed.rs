@@ -19,7 +19,7 @@ use sparserl_tests::matrices;
 fn made<T: Scalar>(rows: usize, cols: usize, task: &str, vector: u32) -> (Csr<T>, Kernel<Cubin>) {
     let matrix: Csr<T> = matrices::build(&format!("uniform {rows} {cols} 3 1")).unwrap();
     let program = Program::parse(&format!(
-        "sparserl 6\nspmm {task}\nblock 128\nkeep csr index=u32 values=plain cache=cached \
+        "sparserl 7\nspmm {task}\nblock 128\nkeep csr index=u32 values=plain cache=cached \
          vector={vector} lanes=1 unroll=2"
     ))
     .unwrap();

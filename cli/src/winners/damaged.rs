@@ -51,7 +51,7 @@ fn winner(program: &str) -> Winner {
     }
 }
 
-const PROGRAM: &str = "sparserl 6\nspmv f32\nblock 256\nkeep csr index=u32 values=plain \
+const PROGRAM: &str = "sparserl 7\nspmv f32\nblock 256\nkeep csr index=u32 values=plain \
                        cache=cached vector=1 lanes=4 unroll=1\n";
 
 /// What using a store may come to: it works, or a line says why not and what to do.

@@ -198,14 +198,14 @@ fn rows_of(run: &str) -> Vec<String> {
 fn the_readme_states_the_newest_results() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let newest = [
-        ("h200-2026-11-29-real", 4),
-        ("h200-2026-11-29-real-f64", 1),
-        ("h200-2026-11-29-real-spmm-f64", 3),
-        ("h200-2026-11-29-real-f16", 3),
-        ("h200-2026-11-29-drawn", 4),
-        ("h200-2026-11-29-drawn-f64", 1),
-        ("h200-2026-11-29-drawn-spmm-f64", 3),
-        ("h200-2026-11-29-drawn-f16", 3),
+        ("h200-2026-11-29-language-7-real", 4),
+        ("h200-2026-11-29-language-7-real-f64", 1),
+        ("h200-2026-11-29-language-7-real-spmm-f64", 3),
+        ("h200-2026-11-29-language-7-real-f16", 3),
+        ("h200-2026-11-29-language-7-drawn", 4),
+        ("h200-2026-11-29-language-7-drawn-f64", 1),
+        ("h200-2026-11-29-language-7-drawn-spmm-f64", 3),
+        ("h200-2026-11-29-language-7-drawn-f16", 3),
     ];
     let before = [
         ("h200-2026-11-28-reinforced-real", 4),

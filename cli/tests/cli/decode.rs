@@ -14,7 +14,7 @@ use sparserl_core::matrix::{Csr, Scalar, generate};
 use crate::support::Place;
 
 /// Patterns, values and products whose candidates have all layouts and codings among them.
-const CASES: [(&str, &str, &str); 16] = [
+const CASES: [(&str, &str, &str); 17] = [
     ("stencil", "few", "--dtype f32"),
     ("stencil", "all", "--dtype f64 --op spmm --cols 4"),
     ("stencil", "all", "--dtype f16"),
@@ -26,6 +26,7 @@ const CASES: [(&str, &str, &str); 16] = [
     ("wide", "all", "--dtype f32/f64/f64"),
     ("wide", "few", "--dtype f32 --op spmm --cols 16"),
     ("wide", "one", "--dtype bf16"),
+    ("wide", "few", "--dtype f64"),
     ("far", "all", "--dtype f32"),
     ("far", "few", "--dtype f64 --op spmm --cols 2"),
     ("dense row", "all", "--dtype f32"),
@@ -175,10 +176,10 @@ fn every_layout_and_coding_is_decoded() {
         .chain(["merge reduction=scan", "merge reduction=2"])
         .map(str::to_owned)
         .collect();
-    for layout in ["csr", "sell", "bcsr", "merge", "chunk", "ell"] {
+    for layout in ["csr", "sell", "bcsr", "merge", "chunk", "ell", "cvse"] {
         wanted.extend(["u32", "u16", "d16", "d8"].map(|index| format!("{layout} index={index}")));
     }
-    for layout in ["csr", "sell", "dia", "bcsr", "merge", "chunk", "ell", "binned"] {
+    for layout in ["csr", "sell", "dia", "bcsr", "merge", "chunk", "ell", "binned", "cvse"] {
         wanted.extend(["plain", "dictionary"].map(|values| format!("{layout} values={values}")));
     }
     // Padded slots have another value.
@@ -224,7 +225,7 @@ fn other_values_are_filled_into_every_layout() {
             assert!(packed(refilled) == expected, "{folder} of {pattern}: {}", program(&folder));
         }
     }
-    for layout in ["csr", "sell", "dia", "bcsr", "merge", "chunk", "ell", "binned"] {
+    for layout in ["csr", "sell", "dia", "bcsr", "merge", "chunk", "ell", "binned", "cvse"] {
         assert!(seen.contains(&format!("{layout} values=plain")), "no candidate has {layout}");
     }
 }

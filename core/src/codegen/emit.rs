@@ -410,7 +410,7 @@ mod tests {
             ("dia values=plain cache=cached vector=1 rows=1 unroll=8", "diagonals"),
             ("ell index=u16 values=plain cache=cached vector=1 lanes=1 unroll=2", "columns"),
         ] {
-            let text = format!("sparserl 6\nspmv f64\nblock 128\nkeep {layout}\n");
+            let text = format!("sparserl 7\nspmv f64\nblock 128\nkeep {layout}\n");
             let program = Program::parse(&text).unwrap();
             let mut signature = pack(matrix.view(), &program).unwrap().signature();
             assert!(emit(&program, &signature).is_ok(), "{layout}");

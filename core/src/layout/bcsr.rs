@@ -11,7 +11,7 @@ use super::layout_module::{LayoutModule, field};
 use super::mapping::Mapping;
 use super::pack::{PackError, PartLaunch, PartSource, StoredPart, UnpackSource};
 use crate::matrix::Scalar;
-use crate::structure::{BlockColumns, MAX_PADDING, Order};
+use crate::structure::{BlockColumns, BlockShape, MAX_PADDING, Order};
 use crate::syntax::grammar::{Alternative, IndexUnit, LayoutSet, Site, Slot};
 use crate::syntax::{Access, IndexCoding, Lanes, Mask, Reader, Token, Word};
 use crate::task::{Operation, Task};
@@ -39,7 +39,8 @@ fn sides<L: LayoutSet>(site: Site, mask: Mask<'_, L>) -> Vec<Alternative<L>> {
     }
     let bearable = |&&side: &&u32| {
         mask.allows(|stats| {
-            let slots = stats.blocks(site.rows, side) * u64::from(side * side);
+            let shape = BlockShape::square(side);
+            let slots = stats.blocks(site.rows, shape) * shape.slots();
             MAX_PADDING.bears(slots, stats.rows(site.rows).nnz)
         })
     };
@@ -250,7 +251,7 @@ impl LayoutModule for BcsrLayout {
         let mapping = self.mapping(task, site.block);
         let set = stats.rows(site.rows);
         let side = u64::from(self.side);
-        let blocks = stats.blocks(site.rows, self.side);
+        let blocks = stats.blocks(site.rows, BlockShape::square(self.side));
         let block_rows = (set.rows.len() as u64).div_ceil(side);
         let bases = if self.index.is_relative() { 4 * block_rows } else { 0 };
         let value = self.access.values.size(task.precision.matrix()) as u64;

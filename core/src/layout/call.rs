@@ -47,6 +47,13 @@ pub(crate) enum Shares {
     RowsOfThread(u32),
     /// So many threads of a warp have a row of blocks.
     RowOfBlocks(u32),
+    /// So many threads of a warp have a group of neighbouring rows.
+    GroupOfRows {
+        /// Threads.
+        lanes: u32,
+        /// Rows.
+        rows: u32,
+    },
     /// So have four, as the tensor cores share out a tile: of 32 threads, every fourth has other
     /// columns.
     TileOfBlocks,
@@ -68,6 +75,7 @@ impl Shares {
             | Self::Chunk(_)
             | Self::RowsOfThread(_)
             | Self::RowOfBlocks(_)
+            | Self::GroupOfRows { .. }
             | Self::BlockRow
             | Self::Bins(_)
             | Self::BlockTile(_) => 1,
@@ -87,6 +95,12 @@ impl fmt::Display for Shares {
             Self::RowOfBlocks(1) => f.write_str("a thread for each row of blocks"),
             Self::RowOfBlocks(lanes) => {
                 write!(f, "{lanes} threads of a warp for each row of blocks")
+            }
+            Self::GroupOfRows { lanes: 1, rows } => {
+                write!(f, "a thread for each {rows} neighbouring rows")
+            }
+            Self::GroupOfRows { lanes, rows } => {
+                write!(f, "{lanes} threads of a warp for each {rows} neighbouring rows")
             }
             Self::TileOfBlocks => {
                 f.write_str("4 threads of a warp for each row of blocks, as tensor cores have it")

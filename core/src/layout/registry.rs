@@ -6,6 +6,7 @@ use super::bcsr::BcsrLayout;
 use super::binned::BinnedLayout;
 use super::chunk::ChunkLayout;
 use super::csr::CsrLayout;
+use super::cvse::CvseLayout;
 use super::dia::DiaLayout;
 use super::ell::EllLayout;
 use super::layout_module::LayoutModule;
@@ -98,6 +99,8 @@ layouts! {
     Ell(EllLayout),
     /// Products by panels of columns, then sums by bins of rows.
     Binned(BinnedLayout),
+    /// Rows in groups, column by column.
+    Cvse(CvseLayout),
 }
 
 /// A program over these layouts.

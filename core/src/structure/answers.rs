@@ -5,6 +5,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::chunks::Chunks;
+use super::count::BlockShape;
 use super::features::Features;
 use super::groups::{ChunkRuns, RowGroups};
 use super::pattern::Pattern;
@@ -30,7 +31,7 @@ pub struct Answers {
     pub(super) longest_rows: Memo<(RowSetId, Order, u32), Arc<Vec<usize>>>,
     pub(super) slice_slots: Memo<(RowSetId, Order, u32), u64>,
     pub(super) diagonals: Memo<RowSetId, Option<usize>>,
-    pub(super) blocks: Memo<(RowSetId, u32), u64>,
+    pub(super) blocks: Memo<(RowSetId, BlockShape), u64>,
     pub(super) row_groups: Memo<(RowSetId, Order, u32, u32), RowGroups>,
     pub(super) chunks: Memo<(RowSetId, u32), Chunks>,
     pub(super) chunk_runs: Memo<(RowSetId, Order, u32), Arc<ChunkRuns>>,

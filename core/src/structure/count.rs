@@ -57,6 +57,35 @@ pub(crate) fn diagonals<'a>(
     Ok(found)
 }
 
+/// Rows and columns of a block; both at least 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BlockShape {
+    /// Rows.
+    pub rows: u32,
+    /// Columns.
+    pub columns: u32,
+}
+
+impl BlockShape {
+    /// A block of as many rows as columns.
+    #[must_use]
+    pub const fn square(side: u32) -> Self {
+        Self { rows: side, columns: side }
+    }
+
+    /// A block of so many rows of one column.
+    #[must_use]
+    pub const fn column(rows: u32) -> Self {
+        Self { rows, columns: 1 }
+    }
+
+    /// Slots for entries.
+    #[must_use]
+    pub const fn slots(self) -> u64 {
+        self.rows as u64 * self.columns as u64
+    }
+}
+
 /// Finds the block columns in which some rows have entries, in the same memory each time.
 #[derive(Debug, Default)]
 pub(crate) struct BlockColumns {
@@ -67,12 +96,13 @@ pub(crate) struct BlockColumns {
 }
 
 impl BlockColumns {
-    /// The block columns of some rows, ascending, as the columns of each row are.
-    pub(crate) fn of<'a>(&mut self, rows: impl Iterator<Item = &'a [u32]>, side: u32) -> &[u32] {
+    /// The block columns of some rows, in blocks of so many columns: ascending, as the columns of
+    /// each row are.
+    pub(crate) fn of<'a>(&mut self, rows: impl Iterator<Item = &'a [u32]>, width: u32) -> &[u32] {
         self.found.clear();
         for columns in rows {
             self.row.clear();
-            self.row.extend(columns.iter().map(|column| column / side));
+            self.row.extend(columns.iter().map(|column| column / width));
             self.row.dedup();
             if self.found.is_empty() {
                 core::mem::swap(&mut self.found, &mut self.row);
@@ -123,12 +153,13 @@ mod tests {
         let mut blocks = BlockColumns::default();
         for rows in [of(&uniform), of(&dense), vec![vec![], far.clone(), vec![], far], vec![vec![]]]
         {
-            for side in [2, 3, 4, 6, 8] {
-                for block in rows.chunks(side as usize) {
-                    let found = blocks.of(block.iter().map(Vec::as_slice), side);
+            let squares = [2, 3, 4, 6, 8].map(|side| (side, side));
+            for (height, width) in squares.into_iter().chain([(2, 1), (4, 1)]) {
+                for block in rows.chunks(height) {
+                    let found = blocks.of(block.iter().map(Vec::as_slice), width as u32);
                     let expected: BTreeSet<u32> =
-                        block.iter().flatten().map(|column| column / side).collect();
-                    assert!(found.iter().eq(&expected), "{block:?}, side {side}: {found:?}");
+                        block.iter().flatten().map(|column| column / width as u32).collect();
+                    assert!(found.iter().eq(&expected), "{block:?}, width {width}: {found:?}");
                 }
             }
         }

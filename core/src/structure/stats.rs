@@ -5,7 +5,7 @@ use core::fmt;
 
 use super::answers::{Answers, Splits};
 use super::chunks::{Chunks, FOUR};
-use super::count::{BlockColumns, diagonals, row_ends, tile_rows};
+use super::count::{BlockColumns, BlockShape, diagonals, row_ends, tile_rows};
 use super::embedding::{EmbeddingConfig, SampledPositions, StructureEmbedding};
 use super::features::Features;
 use super::grid::DensityGrids;
@@ -319,25 +319,29 @@ impl<'a> MatrixStats<'a> {
         })
     }
 
-    /// Blocks of `side × side` with an entry, estimated from evenly spaced rows of blocks when
-    /// there are many.
+    /// Blocks of this shape with an entry, estimated from evenly spaced rows of blocks when there
+    /// are many.
     #[must_use]
-    pub fn blocks(&self, id: RowSetId, side: u32) -> u64 {
+    pub fn blocks(&self, id: RowSetId, shape: BlockShape) -> u64 {
         let id = self.known(id);
-        self.answers.blocks.get((id, side), || {
+        self.answers.blocks.get((id, shape), || {
             let set = self.rows(id);
+            // Vectors of up to four rows never take more slots than layouts may pad to.
+            if shape.columns == 1 {
+                return self.sampled_blocks(&set, shape, 1);
+            }
             // Most matrices have no blocks at all, which a glance tells.
-            let glance = self.sampled_blocks(&set, side, 32);
-            let hopeless = !MAX_PADDING.doubled().bears(glance * u64::from(side * side), set.nnz);
-            if hopeless { glance } else { self.sampled_blocks(&set, side, 1) }
+            let glance = self.sampled_blocks(&set, shape, 32);
+            let hopeless = !MAX_PADDING.doubled().bears(glance * shape.slots(), set.nnz);
+            if hopeless { glance } else { self.sampled_blocks(&set, shape, 1) }
         })
     }
 
     /// Heavy rows of blocks are counted one by one, the others by a sample of them: a few rows can
     /// hold most of the entries, and no sample would find them.
-    fn sampled_blocks(&self, set: &RowSet, side: u32, coarseness: usize) -> u64 {
-        let rows = &set.rows;
-        let block_rows = rows.len().div_ceil(side as usize);
+    fn sampled_blocks(&self, set: &RowSet, shape: BlockShape, coarseness: usize) -> u64 {
+        let (rows, height) = (&set.rows, shape.rows as usize);
+        let block_rows = rows.len().div_ceil(height);
         let by_rows = block_rows * coarseness / BLOCK_ROW_SAMPLES;
         let by_entries = set.nnz * coarseness / BLOCK_ENTRY_SAMPLES;
         let step = by_rows.max(by_entries).max(1);
@@ -345,8 +349,8 @@ impl<'a> MatrixStats<'a> {
         let (mut exact, mut light, mut sampled) = (0u64, Tally::default(), Tally::default());
         let mut columns = BlockColumns::default();
         for block_row in 0..block_rows {
-            let first = block_row * side as usize;
-            let block = first..rows.len().min(first + side as usize);
+            let first = block_row * height;
+            let block = first..rows.len().min(first + height);
             let entries: usize = block.clone().map(|p| self.row_len(rows.at(p))).sum();
             // Anywhere within the step, lest rows that repeat with it pass for all rows.
             let scattered = (block_row as u64 / step as u64).wrapping_mul(SplitMix64::STEP);
@@ -355,7 +359,7 @@ impl<'a> MatrixStats<'a> {
             if entries <= heavy && !chosen {
                 continue;
             }
-            let here = columns.of(block.map(|p| self.row(rows.at(p))), side);
+            let here = columns.of(block.map(|p| self.row(rows.at(p))), shape.columns);
             if entries > heavy {
                 exact += here.len() as u64;
             } else {
@@ -477,7 +481,13 @@ mod tests {
         assert_eq!(unknown.split(low, SplitRule::Nonzeros { eighths: 3 }), None);
         assert_eq!((unknown.span(low, order, 32, 1), unknown.tile_span(low, order, 64)), (0, 0));
         assert_eq!((unknown.slice_slots(low, order, 32), unknown.diagonals(low)), (0, Some(0)));
-        assert_eq!((unknown.blocks(low, 4), unknown.row_groups(low, order, 8, 2).groups), (0, 0));
+        assert_eq!(
+            (
+                unknown.blocks(low, BlockShape::square(4)),
+                unknown.row_groups(low, order, 8, 2).groups
+            ),
+            (0, 0)
+        );
         // What was asked too early does not stick.
         assert_eq!(unknown.split(RowSetId::ALL, rule).unwrap().0, low);
         assert_eq!(unknown.ordered(low, order), known.ordered(low, order));
@@ -515,7 +525,7 @@ mod tests {
             let (low, high) = stats.split(RowSetId::ALL, rule).unwrap();
             let order = Order::Sort { window: 32 };
             let slots = [low, high].map(|id| stats.slice_slots(id, order, 32));
-            (low, high, slots, stats.blocks(low, 2), stats.features())
+            (low, high, slots, stats.blocks(low, BlockShape::square(2)), stats.features())
         };
         std::thread::scope(|scope| {
             let threads: Vec<_> = (0..4).map(|_| scope.spawn(ask)).collect();

@@ -67,6 +67,9 @@ words! {
     Scan = "scan",
     /// Products by panels of columns, then sums by bins of rows.
     Binned = "binned",
+    /// Rows in groups, the entries of a column in a group side by side (column-vector sparse
+    /// encoding).
+    Cvse = "cvse",
 }
 
 /// Every number that a program can hold.

@@ -288,7 +288,7 @@ mod tests {
         };
         let program = |lanes: u32, unroll: u32| {
             let text = format!(
-                "sparserl 6\nspmv f64\nblock 128\nkeep chunk entries=32 index=u16 values=plain \
+                "sparserl 7\nspmv f64\nblock 128\nkeep chunk entries=32 index=u16 values=plain \
                  cache=cached vector=1 lanes={lanes} unroll={unroll}\n"
             );
             Program::parse(&text).unwrap()

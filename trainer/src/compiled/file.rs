@@ -88,7 +88,7 @@ mod tests {
 
     fn text(lanes: u32) -> String {
         format!(
-            "sparserl 6\nspmv f32\nblock 128\nkeep csr index=u32 values=plain cache=cached vector=1 \
+            "sparserl 7\nspmv f32\nblock 128\nkeep csr index=u32 values=plain cache=cached vector=1 \
              lanes={lanes} unroll=1\n"
         )
     }
@@ -120,11 +120,11 @@ mod tests {
     fn programs_of_other_versions_are_read_as_those_of_today_or_left_out() {
         let folder = tempfile::tempdir().unwrap();
         let today = text(8);
-        let older = of_registers(&today.replace("sparserl 6", "sparserl 3"), 24);
+        let older = of_registers(&today.replace("sparserl 7", "sparserl 3"), 24);
         let mut unknown = of_registers(&text(16), 32);
         unknown.grammar_hash = !unknown.grammar_hash;
         let mut all = CompiledPrograms::default();
-        for compiled in [older, unknown, of_registers("sparserl 6\nspmv f32\nno program\n", 40)] {
+        for compiled in [older, unknown, of_registers("sparserl 7\nspmv f32\nno program\n", 40)] {
             all.insert(compiled);
         }
         all.write(folder.path()).unwrap();

@@ -226,7 +226,7 @@ mod tests {
         let program = |block: u32, lanes: u32, unroll: u32| {
             let part = "keep csr index=u32 values=plain cache=cached vector=1";
             let part = format!("{part} lanes={lanes} unroll={unroll}");
-            Program::parse(&format!("sparserl 6\nspmv f32\nblock {block}\n{part}\n")).unwrap()
+            Program::parse(&format!("sparserl 7\nspmv f32\nblock {block}\n{part}\n")).unwrap()
         };
         let mut programs = Vec::new();
         for unroll in [1, 4] {

@@ -52,7 +52,8 @@ pub struct PartCost {
 /// rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StartUp {
-    /// CSR, a warp for one or several rows: row offsets, then column indices, then the input.
+    /// CSR, a warp for one or several rows, and column vectors, for groups of rows: offsets, then
+    /// column indices, then the input.
     Rows,
     /// CSR, a block for each row: the same, and a barrier before the warps' sums are added.
     BlockRows,
