@@ -137,12 +137,16 @@ def merge(part):
             slot += 1
 
 
+def by_fours(offsets, unit):
+    begin, end = offsets[unit], offsets[unit + 1]
+    return range(begin - begin % 4, end - end % 4 - begin % 4)
+
+
 def chunk(part):
     offsets, rows, cuts = part["chunk_offsets"], part["chunk_rows"], part["cuts"]
     for unit, row in enumerate(rows):
         position = row if row < CUT else cuts[3 * (row - CUT) + 2]
-        begin, end = offsets[unit], offsets[unit + 1]
-        for slot in range(begin - begin % 4, end - end % 4 - begin % 4):
+        for slot in by_fours(offsets, unit):
             yield position, part.column(unit, slot), slot
 
 
@@ -157,8 +161,7 @@ def cvse(part):
     height, offsets = part.fields["rows"], part["group_offsets"]
     for position in range(part.rows):
         unit = position // height
-        begin, end = offsets[unit], offsets[unit + 1]
-        for vector in range(begin - begin % 4, end - end % 4 - begin % 4):
+        for vector in by_fours(offsets, unit):
             slot = vector * height + position % height
             if part.is_entry(slot):
                 yield position, part.column(unit, vector), slot

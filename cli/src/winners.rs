@@ -315,6 +315,7 @@ mod damaged;
 
 #[cfg(test)]
 mod tests {
+    use sparserl_core::language::LANGUAGE_VERSION;
     use sparserl_core::task::{Dtype, Operation};
 
     use super::*;
@@ -326,8 +327,8 @@ mod tests {
 
     fn program(lanes: u32) -> String {
         format!(
-            "sparserl 7\nspmv f32\nblock 256\nkeep csr index=u32 values=plain cache=cached \
-             vector=1 lanes={lanes} unroll=1\n"
+            "sparserl {LANGUAGE_VERSION}\nspmv f32\nblock 256\nkeep csr index=u32 values=plain \
+             cache=cached vector=1 lanes={lanes} unroll=1\n"
         )
     }
 

@@ -14,7 +14,7 @@
 //! [`SAMPLE_LIMIT`] of them, and those that need a search in other rows on at most
 //! [`PROBE_LIMIT`]; a matrix with no more nonzeros than that is described exactly. Padded slices
 //! are those that [`MatrixStats`] counts for layouts that store them. Its count of blocks is no
-//! feature: of matrices without square blocks it takes a glance only, enough to refuse them.
+//! feature: of matrices without large blocks it takes a glance only, enough to refuse them.
 
 mod answers;
 mod chunks;

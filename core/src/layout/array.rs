@@ -1,12 +1,14 @@
 use alloc::borrow::Cow;
 use alloc::format;
 use alloc::string::String;
+use core::ops::Range;
 
 use half::{bf16, f16};
 
 #[cfg(feature = "std")]
 use crate::matrix::Digest;
 use crate::matrix::{Elements, KeptOffsets, Scalar};
+use crate::structure::FOUR;
 use crate::syntax::{Access, IndexCoding, ValueCoding};
 use crate::task::Dtype;
 
@@ -286,6 +288,29 @@ impl ArrayData {
             Some(*sum)
         }));
         Self::positions(limit, sums)
+    }
+
+    /// Offsets of units with so many slots each, which begin at multiples of four: the first slot
+    /// of each, with the empty ones behind its last in the two lowest bits, and the end. They are
+    /// read by [`slots_by_fours`](Self::slots_by_fours).
+    pub(crate) fn offsets_by_fours(counts: impl Iterator<Item = u64> + Clone) -> Self {
+        let rounded = |count: u64| count.next_multiple_of(FOUR.into());
+        let end = counts.clone().map(rounded).sum();
+        let each = counts.scan(0, move |first, count| {
+            let offset = *first + (rounded(count) - count);
+            *first += rounded(count);
+            Some(offset)
+        });
+        Self::positions(end, each.chain(core::iter::once(end)))
+    }
+
+    /// The slots of a unit, without the empty ones, by such offsets; `None` past the end, or where
+    /// they are none.
+    pub(crate) fn slots_by_fours(&self, unit: usize) -> Option<Range<usize>> {
+        let (begin, end) = (self.unsigned(unit)?, self.unsigned(unit + 1)?);
+        let four = u64::from(FOUR);
+        let (first, end) = (begin / four * four, (end / four * four).checked_sub(begin % four)?);
+        Some(first as usize..end as usize)
     }
 
     /// Values in an array of their own type, which shares them.

@@ -140,17 +140,9 @@ fn targets(chunks: &[Chunk]) -> (Vec<u32>, Vec<u32>) {
     (rows, cuts)
 }
 
-/// `chunk_offsets`: the first slot of each chunk, with the empty slots at its end in the two lowest
-/// bits, and the end.
+/// `chunk_offsets`, by fours.
 fn offsets(chunks: &[Chunk]) -> ArrayData {
-    let end: u64 = chunks.iter().map(|chunk| chunk.slots).sum();
-    let mut first = 0;
-    let each = chunks.iter().map(|chunk| {
-        let offset = first + (chunk.slots - chunk.entries as u64);
-        first += chunk.slots;
-        offset
-    });
-    ArrayData::positions(end, each.chain(core::iter::once(end)))
+    ArrayData::offsets_by_fours(chunks.iter().map(|chunk| chunk.entries as u64))
 }
 
 /// Its chunks of rows.
@@ -236,17 +228,12 @@ impl LayoutModule for ChunkLayout {
         let offsets = part.array("chunk_offsets")?;
         let (rows, cuts) = (part.array("chunk_rows")?, part.array("cuts")?);
         for chunk in 0..rows.len() {
-            let (begin, end) = (offsets.unsigned(chunk)?, offsets.unsigned(chunk + 1)?);
             let target = rows.unsigned(chunk)?;
             let position = match target.checked_sub(u64::from(CUT)) {
                 Some(share) => cuts.unsigned(share as usize * CUT_FIELDS + 2)?,
                 None => target,
             };
-            let four = u64::from(FOUR);
-            let (first, end) =
-                (begin / four * four, (end / four * four).checked_sub(begin % four)?);
-            for slot in first..end {
-                let slot = slot as usize;
+            for slot in offsets.slots_by_fours(chunk)? {
                 emit(position as usize, decoder.column(chunk, slot)?, decoder.value(slot)?);
             }
         }

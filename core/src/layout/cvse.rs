@@ -2,7 +2,6 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
-use core::iter::repeat_n;
 
 use super::array::{Array, ArrayData, Meaning, Stored};
 use super::call::{DeviceCall, DeviceCode, PartSize, Shares};
@@ -120,28 +119,26 @@ impl LayoutModule for CvseLayout {
         let rows = source.row_count();
         let height = self.rows as usize;
         let groups = rows.div_ceil(height);
-        // Columns of each group, ascending, where those of the next one begin, and offsets.
-        let (mut list, mut ends) = (Vec::new(), Vec::with_capacity(groups));
-        let mut offsets = Vec::with_capacity(groups + 1);
+        // Columns of each group, ascending, and which of them are its own.
+        let (mut list, mut shares) = (Vec::new(), Vec::with_capacity(groups));
         let mut columns = BlockColumns::default();
         for group in 0..groups {
             let positions = group * height..rows.min((group + 1) * height);
             let here = columns.of(positions.map(|p| source.row(p).0), 1);
-            let slots = here.len().next_multiple_of(FOUR as usize);
-            offsets.push((list.len() + slots - here.len()) as u64);
+            shares.push(list.len()..list.len() + here.len());
             list.extend_from_slice(here);
             // The rest of the last four has the last column once more, without an entry.
-            list.extend(here.last().iter().flat_map(|&&c| repeat_n(c, slots - here.len())));
-            ends.push(list.len());
+            if let Some(&last) = list.last() {
+                list.resize(list.len().next_multiple_of(FOUR as usize), last);
+            }
         }
-        let starts = || core::iter::once(0).chain(ends.iter().copied());
         let slots = list.len() as u64 * u64::from(self.rows);
         MAX_PADDING.check("cvse", slots, source.nnz())?;
 
         // NaN where there is no entry, as none is NaN.
         let mut values = vec![T::NAN; slots as usize];
-        for (position, start) in (0..rows).zip(starts().flat_map(|start| repeat_n(start, height))) {
-            let mut vector = start;
+        for position in 0..rows {
+            let mut vector = shares[position / height].start;
             let (row_columns, row_values) = source.row(position);
             for (&column, &value) in row_columns.iter().zip(row_values) {
                 // Entries and columns of the group both ascend.
@@ -151,11 +148,11 @@ impl LayoutModule for CvseLayout {
                 values[vector * height + position % height] = value;
             }
         }
-        let columns = starts().zip(&ends).enumerate().flat_map(|(group, (start, &end))| {
-            list[start..end].iter().map(move |&column| (group as u32, Some((column, T::NAN))))
+        let offsets = ArrayData::offsets_by_fours(shares.iter().map(|share| share.len() as u64));
+        let columns = shares.iter().enumerate().flat_map(|(group, share)| {
+            let columns = list[share.start..share.end.next_multiple_of(FOUR as usize)].iter();
+            columns.map(move |&column| (group as u32, Some((column, T::NAN))))
         });
-        offsets.push(list.len() as u64);
-        let offsets = ArrayData::positions(list.len() as u64, offsets.into_iter());
         let mut arrays = vec![Array::matrix("group_offsets", offsets)];
         let columns = Counted { entries: columns, count: list.len() };
         arrays.extend(pack_columns(self.index, groups, columns)?);
@@ -178,12 +175,7 @@ impl LayoutModule for CvseLayout {
         let height = self.rows as usize;
         for position in 0..part.rows.len() {
             let group = position / height;
-            let (begin, end) = (offsets.unsigned(group)?, offsets.unsigned(group + 1)?);
-            let four = u64::from(FOUR);
-            let (first, end) =
-                (begin / four * four, (end / four * four).checked_sub(begin % four)?);
-            for vector in first..end {
-                let vector = vector as usize;
+            for vector in offsets.slots_by_fours(group)? {
                 let slot = vector.checked_mul(height)?.checked_add(position % height)?;
                 let value: T = decoder.value(slot)?;
                 if !value.to_f64().is_nan() {

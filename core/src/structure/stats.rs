@@ -326,8 +326,8 @@ impl<'a> MatrixStats<'a> {
         let id = self.known(id);
         self.answers.blocks.get((id, shape), || {
             let set = self.rows(id);
-            // Vectors of up to four rows never take more slots than layouts may pad to.
-            if shape.columns == 1 {
+            // An entry has a block of its own at worst, which layouts may pad it to.
+            if shape.slots() <= MAX_PADDING.factor {
                 return self.sampled_blocks(&set, shape, 1);
             }
             // Most matrices have no blocks at all, which a glance tells.

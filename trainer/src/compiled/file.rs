@@ -83,13 +83,15 @@ impl CompiledPrograms {
 mod tests {
     use std::fs;
 
+    use sparserl_core::language::LANGUAGE_VERSION;
+
     use super::super::tests::of_registers;
     use super::*;
 
     fn text(lanes: u32) -> String {
         format!(
-            "sparserl 7\nspmv f32\nblock 128\nkeep csr index=u32 values=plain cache=cached vector=1 \
-             lanes={lanes} unroll=1\n"
+            "sparserl {LANGUAGE_VERSION}\nspmv f32\nblock 128\nkeep csr index=u32 values=plain \
+             cache=cached vector=1 lanes={lanes} unroll=1\n"
         )
     }
 
@@ -120,11 +122,14 @@ mod tests {
     fn programs_of_other_versions_are_read_as_those_of_today_or_left_out() {
         let folder = tempfile::tempdir().unwrap();
         let today = text(8);
-        let older = of_registers(&today.replace("sparserl 7", "sparserl 3"), 24);
+        let version = format!("sparserl {LANGUAGE_VERSION}");
+        let older = of_registers(&today.replace(&version, "sparserl 3"), 24);
         let mut unknown = of_registers(&text(16), 32);
         unknown.grammar_hash = !unknown.grammar_hash;
         let mut all = CompiledPrograms::default();
-        for compiled in [older, unknown, of_registers("sparserl 7\nspmv f32\nno program\n", 40)] {
+        for compiled in
+            [older, unknown, of_registers(&format!("{version}\nspmv f32\nno program\n"), 40)]
+        {
             all.insert(compiled);
         }
         all.write(folder.path()).unwrap();
